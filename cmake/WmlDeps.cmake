@@ -1,0 +1,30 @@
+# Parts that scripts/setup fetched: ORT headers and yyjson. The cache lies outside the tree.
+set(WINML_DEPS "$ENV{WINML_DEPS}" CACHE PATH "Cache filled by scripts/setup")
+if(NOT WINML_DEPS)
+    if(DEFINED ENV{XDG_CACHE_HOME})
+        set(WINML_DEPS "$ENV{XDG_CACHE_HOME}/winml-build")
+    else()
+        set(WINML_DEPS "$ENV{HOME}/.cache/winml-build")
+    endif()
+endif()
+
+find_path(WML_ORT_INCLUDE onnxruntime_c_api.h
+    HINTS ${WINML_DEPS}/ort/include $ENV{ONNXRUNTIME_ROOT}/include $ENV{ONNXRUNTIME_ROOT}/include/onnxruntime
+    NO_CMAKE_FIND_ROOT_PATH)
+if(NOT WML_ORT_INCLUDE)
+    message(FATAL_ERROR "onnxruntime_c_api.h not found: run scripts/setup, or set ONNXRUNTIME_ROOT")
+endif()
+add_library(wml_ort_headers INTERFACE)
+target_include_directories(wml_ort_headers SYSTEM INTERFACE ${WML_ORT_INCLUDE})
+
+if(EXISTS ${WINML_DEPS}/yyjson/yyjson.c)
+    add_library(wml_yyjson STATIC ${WINML_DEPS}/yyjson/yyjson.c)
+    target_include_directories(wml_yyjson SYSTEM PUBLIC ${WINML_DEPS}/yyjson)
+    target_compile_options(wml_yyjson PRIVATE -w)
+else()
+    find_path(WML_YYJSON_INCLUDE yyjson.h REQUIRED)
+    find_library(WML_YYJSON_LIB yyjson REQUIRED)
+    add_library(wml_yyjson INTERFACE)
+    target_include_directories(wml_yyjson SYSTEM INTERFACE ${WML_YYJSON_INCLUDE})
+    target_link_libraries(wml_yyjson INTERFACE ${WML_YYJSON_LIB})
+endif()

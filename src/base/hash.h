@@ -1,0 +1,26 @@
+/* base/hash.h - a fast 64-bit hash for tables and content comparison, and SHA-256 for identities.
+ *
+ * wml_hash is not stable between versions: never write it to a file. SHA-256 follows FIPS 180-4. */
+#ifndef WML_BASE_HASH_H
+#define WML_BASE_HASH_H
+
+#include "base/str.h"
+
+uint64_t wml_hash(const void *bytes, size_t n, uint64_t seed);
+uint64_t wml_hash_str(struct wml_str s);
+
+struct wml_sha256 {
+    uint32_t h[8];
+    uint64_t n;
+    unsigned char block[64];
+};
+
+enum { WML_SHA256_HEX = 65 };
+
+void wml_sha256_init(struct wml_sha256 *s);
+void wml_sha256_add(struct wml_sha256 *s, const void *bytes, size_t n);
+void wml_sha256_end(struct wml_sha256 *s, unsigned char digest[32]);
+/* The digest as 64 lower-case hex digits and NUL. */
+void wml_sha256_hex(struct wml_sha256 *s, char hex[WML_SHA256_HEX]);
+
+#endif
