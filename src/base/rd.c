@@ -32,7 +32,7 @@ bool wml_rd_bytes(struct wml_rd *r, uint64_t n, struct wml_span *out, struct wml
 
 bool wml_rd_sub(struct wml_rd *r, uint64_t n, struct wml_rd *out, struct wml_err *err)
 {
-    struct wml_span s;
+    struct wml_span s = {0};
     if (!wml_rd_bytes(r, n, &s, err)) return false;
     *out = (struct wml_rd){s.ptr, s.ptr ? s.ptr + s.len : s.ptr, r->origin};
     return true;
@@ -40,13 +40,13 @@ bool wml_rd_sub(struct wml_rd *r, uint64_t n, struct wml_rd *out, struct wml_err
 
 bool wml_rd_skip(struct wml_rd *r, uint64_t n, struct wml_err *err)
 {
-    struct wml_span s;
+    struct wml_span s = {0};
     return wml_rd_bytes(r, n, &s, err);
 }
 
 static bool little(struct wml_rd *r, size_t n, uint64_t *out, struct wml_err *err)
 {
-    struct wml_span s;
+    struct wml_span s = {0};
     if (!wml_rd_bytes(r, n, &s, err)) return false;
     *out = 0;
     for (size_t i = 0; i < n; i++) *out |= (uint64_t)s.ptr[i] << (8 * i);
