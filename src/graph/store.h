@@ -1,0 +1,44 @@
+/* graph/store.h - what a model owns beside its arena: files it borrows bytes from, heap blocks, names.
+ *
+ * The graph folder knows nothing of the system: whoever loads a model plugs in how further files
+ * (external data) are opened. */
+#ifndef WML_GRAPH_STORE_H
+#define WML_GRAPH_STORE_H
+
+#include "graph/model.h"
+#include "graph/tensor.h"
+
+/* A file whose bytes the model uses. Several tensors share one. */
+struct wml_source {
+    struct wml_source *next;
+    struct wml_str path;     /* as it can be opened; absent: memory */
+    struct wml_str location; /* as external data spells it; absent: the model file itself */
+    struct wml_span bytes;
+    void *handle;
+    void (*close)(void *handle);
+};
+
+struct wml_store {
+    struct wml_str path, folder; /* of the model file; absent when it came from memory */
+    /* Opens location (relative to the folder; the rules of external data are the opener's business)
+     * and returns a source with bytes, handle and close set. NULL: external data cannot be read. */
+    bool (*open)(struct wml_model *m, struct wml_str location, struct wml_source *out,
+                 struct wml_err *err);
+    WML_VEC(void *) block; /* malloc'ed, freed with the model */
+    WML_VEC(struct wml_map *) map;
+    struct wml_map names; /* every name in use or once in use; filled on first need */
+    bool names_ready;
+    bool was_sorted; /* no graph of the file had to be sorted */
+};
+
+/* The source for an external location, opened once. */
+bool wml_model_source(struct wml_model *m, struct wml_str location, struct wml_source **out,
+                      struct wml_err *err);
+/* The source whose bytes hold the span, or NULL: then the span is on the heap or in the arena. */
+struct wml_source *wml_model_source_of(const struct wml_model *m, struct wml_span s);
+struct wml_source *wml_model_add_source(struct wml_model *m, const struct wml_source *s);
+void wml_model_own(struct wml_model *m, void *block);
+/* Parses location, offset, length of t->external into t->ext. */
+bool wml_tensor_parse_external(struct wml_tensor *t, struct wml_err *err);
+
+#endif
