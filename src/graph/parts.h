@@ -6,6 +6,7 @@
 
 struct wml_unknown { /* one field nobody knows: tag and body as they stand in the file */
     struct wml_unknown *next;
+    struct wml_unknown *last; /* valid in the first of the chain */
     struct wml_span bytes;
 };
 

@@ -25,7 +25,8 @@ struct wml_store {
     bool (*open)(struct wml_model *m, struct wml_str location, struct wml_source *out,
                  struct wml_err *err);
     WML_VEC(void *) block; /* malloc'ed, freed with the model */
-    WML_VEC(struct wml_map *) map;
+    WML_VEC(struct wml_map *) map; /* of graphs in the arena; released with the model */
+    struct wml_map sources;        /* by location */
     struct wml_map names; /* every name in use or once in use; filled on first need */
     bool names_ready;
     bool was_sorted; /* no graph of the file had to be sorted */
@@ -37,7 +38,8 @@ bool wml_model_source(struct wml_model *m, struct wml_str location, struct wml_s
 /* The source whose bytes hold the span, or NULL: then the span is on the heap or in the arena. */
 struct wml_source *wml_model_source_of(const struct wml_model *m, struct wml_span s);
 struct wml_source *wml_model_add_source(struct wml_model *m, const struct wml_source *s);
-void wml_model_own(struct wml_model *m, void *block);
+void wml_model_own(struct wml_model *m, void *block); /* freed with the model */
+void wml_model_own_map(struct wml_model *m, struct wml_map *map);
 /* Parses location, offset, length of t->external into t->ext. */
 bool wml_tensor_parse_external(struct wml_tensor *t, struct wml_err *err);
 

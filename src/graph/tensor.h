@@ -53,6 +53,7 @@ struct wml_tensor {
     const struct wml_derived *derived;
     struct wml_external ext;
     struct wml_span view; /* kept by wml_tensor_bytes for forms other than raw */
+    const struct wml_tensor *stand_in; /* what the saver writes in its place, while it saves */
 };
 
 struct wml_sparse_tensor {
@@ -77,6 +78,10 @@ bool wml_tensor_ints(struct wml_model *m, struct wml_tensor *t, int64_t **out, s
                      struct wml_err *err);
 bool wml_tensor_doubles(struct wml_model *m, struct wml_tensor *t, double **out, size_t *n,
                         struct wml_err *err);
+/* The bytes of a DERIVED tensor, chunk by chunk, to write. Its source must be at hand (peek). */
+bool wml_tensor_produce(const struct wml_tensor *t,
+                        bool (*write)(void *arg, const void *bytes, size_t n, struct wml_err *err),
+                        void *arg, struct wml_err *err);
 
 /* New tensors of the model. bytes are raw elements: `_copy` copies them to the heap, `_borrow` keeps
  * the pointer (it must outlive the model), `_own` takes a malloc'ed block. n_bytes must be what dims
