@@ -1,0 +1,34 @@
+/* flow/flow.h - the verbs of the library, one per command: each fills a report. What a command needs from
+ * its option rows arrives in the struct of the verb; strings are borrowed for the call. A verb that fails
+ * leaves no file under a final name. */
+#ifndef WML_FLOW_FLOW_H
+#define WML_FLOW_FLOW_H
+
+#include "base/ctx.h"
+#include "ep/ep.h"
+#include "report/report.h"
+
+struct wml_sys_args {
+    bool devices, eps; /* only these sections; both false: everything */
+    bool verbose;
+};
+bool wml_flow_sys(const struct wml_sys_args *a, struct wml_ctx *cx, struct wml_report *r, struct wml_err *err);
+
+struct wml_inspect_args {
+    const char *model;
+    bool all; /* every operator and initializer in text, not only the most frequent */
+};
+bool wml_flow_inspect(const struct wml_inspect_args *a, struct wml_ctx *cx, struct wml_report *r,
+                      struct wml_err *err);
+
+struct wml_compile_args {
+    const char *const *model; size_t n_models;
+    const char *output, *output_dir;
+    bool overwrite, embed, validate, isolate, use_cache;
+    uint64_t timeout_ms;
+    struct wml_target_spec target;
+};
+bool wml_flow_compile(const struct wml_compile_args *a, struct wml_ctx *cx, struct wml_report *r,
+                      struct wml_err *err);
+
+#endif
