@@ -18,7 +18,8 @@ struct wml_worker_call {
     struct wml_str request; /* JSON object */
     uint64_t timeout_ms;   /* 0: none. Counts until the reply is there. */
     bool in_process;       /* no child: for debugging, and for code that is trusted (the CPU EP) */
-    const char *dir;       /* working folder of the child; NULL: a private one, removed afterwards */
+    const char *dir;       /* working folder of the child; NULL: ours, so relative paths stay right.
+                              With one, every path in the request must be absolute. */
 };
 
 enum wml_child_end {
