@@ -10,7 +10,7 @@
 
 struct wml_sys_args {
     bool devices, eps; /* only these sections; both false: everything */
-    bool verbose;
+    bool verbose, compact;
 };
 bool wml_flow_sys(const struct wml_sys_args *a, struct wml_ctx *cx, struct wml_report *r, struct wml_err *err);
 
@@ -22,10 +22,14 @@ bool wml_flow_inspect(const struct wml_inspect_args *a, struct wml_ctx *cx, stru
                       struct wml_err *err);
 
 struct wml_compile_args {
-    const char *const *model; size_t n_models;
-    const char *output, *output_dir;
-    bool overwrite, embed, validate, isolate, use_cache;
-    uint64_t timeout_ms;
+    const char *const *model; /* several: they share one context; n_models >= 1 */
+    size_t n_models;
+    const char *output;     /* NULL: <stem>_<provider>_ctx.onnx in output_dir, or beside the model */
+    const char *output_dir; /* NULL: the model's folder */
+    const char *compiler;   /* "ort", "ort_session" */
+    bool overwrite, embed, validate, isolate, cache;
+    double min_cosine;      /* validation fails below */
+    uint64_t timeout_ms;    /* of each child; 0: none */
     struct wml_target_spec target;
 };
 bool wml_flow_compile(const struct wml_compile_args *a, struct wml_ctx *cx, struct wml_report *r,

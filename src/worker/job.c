@@ -10,7 +10,7 @@ enum wml_opt_level wml_opt_level_named(struct wml_str name, enum wml_opt_level f
     return fallback;
 }
 
-bool wml_job_resolve(struct wml_job_io *io, const struct wml_json_val *request, struct wml_job_session **out,
+bool wml_job_target(struct wml_job_io *io, const struct wml_json_val *request, struct wml_job_session **out,
                      struct wml_err *err)
 {
     struct wml_job_session *s = wml_xcalloc(1, sizeof *s);

@@ -18,7 +18,7 @@ struct wml_job_session {
 };
 
 /* Resolves the request's target ("resolve" phase). The state hangs on io for wml_job_session_teardown. */
-bool wml_job_resolve(struct wml_job_io *io, const struct wml_json_val *request, struct wml_job_session **out,
+bool wml_job_target(struct wml_job_io *io, const struct wml_json_val *request, struct wml_job_session **out,
                      struct wml_err *err);
 /* Opens request["model"] at request["level"] (default: disabled), placement recorded ("load" phase). */
 bool wml_job_open(struct wml_job_io *io, const struct wml_json_val *request, struct wml_job_session *s,

@@ -52,7 +52,7 @@ static bool compile(struct wml_job_io *io, const struct wml_json_doc *doc, struc
     size_t n = wml_json_len(wml_json_get(request, "models"));
     struct wml_job_session *s;
     struct wml_json j = {.out = &io->reply};
-    bool ok = wml_job_resolve(io, request, &s, err);
+    bool ok = wml_job_target(io, request, &s, err);
     wml_json_begin(&j, '{');
     wml_json_key(&j, "compile_ms");
     wml_json_begin(&j, '[');

@@ -129,7 +129,7 @@ static bool infer(struct wml_job_io *io, const struct wml_json_doc *doc, struct 
     struct wml_job_session *s;
     struct wml_json j = {.out = &io->reply};
     struct wml_feed feed = {0};
-    bool ok = wml_job_resolve(io, request, &s, err) && wml_job_open(io, request, s, err);
+    bool ok = wml_job_target(io, request, &s, err) && wml_job_open(io, request, s, err);
     wml_json_begin(&j, '{');
     if (ok) ok = run_once(io, request, s, &feed, &j, err);
     wml_job_session_put(&j, s);

@@ -8,7 +8,7 @@ static bool load(struct wml_job_io *io, const struct wml_json_doc *doc, struct w
     const struct wml_json_val *request = wml_json_root(doc);
     struct wml_job_session *s;
     struct wml_json j = {.out = &io->reply};
-    if (!wml_job_resolve(io, request, &s, err)) return false;
+    if (!wml_job_target(io, request, &s, err)) return false;
     bool ok = wml_job_open(io, request, s, err);
     wml_json_begin(&j, '{');
     wml_job_session_put(&j, s);

@@ -1,0 +1,20 @@
+/* flow/compare.h - how far two tensors lie apart. Sums are taken in double over all elements. */
+#ifndef WML_FLOW_COMPARE_H
+#define WML_FLOW_COMPARE_H
+
+#include "base/dtype.h"
+
+struct wml_compare {
+    double cosine;   /* 1: same direction; two zero tensors: 1; one zero tensor: 0 */
+    double max_abs;  /* largest |a - b| over elements where both are finite */
+    double sqnr_db;  /* 10 log10(sum a^2 / sum (a-b)^2), a the reference; INFINITY when equal */
+    uint64_t n;
+    uint64_t mismatched; /* elements where only one is NaN, or infinities differ */
+    uint64_t not_finite; /* NaN or infinite in b where a is finite */
+    bool equal;          /* every element equal; NaN equals NaN */
+};
+
+/* a: the reference. Types may differ; both have n elements. */
+void wml_compare(int dtype_a, const void *a, int dtype_b, const void *b, uint64_t n, struct wml_compare *out);
+
+#endif

@@ -1,0 +1,35 @@
+/* Checks of output paths, made before any work is done. */
+#include "flow/output.h"
+
+#include "os/file.h"
+#include "os/path.h"
+
+bool wml_output_check(const char *label, const char *path, bool overwrite, const char *input,
+                      struct wml_err *err)
+{
+    struct wml_file_info info = wml_file_info(path);
+    struct wml_str dir = wml_path_dir(wml_str(path));
+    if (info.kind == WML_FILE_DIR) {
+        wml_fail(err, WML_E_EXISTS, "%s '%s' is a folder.", label, path);
+        return wml_hint(err, "give the name of a file");
+    }
+    if (info.kind != WML_FILE_NONE && !overwrite) {
+        const char *what = input && wml_file_same(path, input) ? " is the input and" : "";
+        return wml_fail(err, WML_E_EXISTS, "%s '%s'%s already exists. Re-run with --overwrite to replace it.",
+                        label, path, what);
+    }
+    struct wml_buf parent = {0};
+    wml_buf_str(&parent, dir);
+    bool ok = wml_dir_make(wml_buf_text(&parent), err);
+    wml_buf_release(&parent);
+    return ok;
+}
+
+void wml_output_beside(struct wml_buf *out, const char *model, const char *dir, const char *suffix)
+{
+    struct wml_buf name = {0};
+    wml_buf_str(&name, wml_path_stem(wml_str(model)));
+    wml_buf_cstr(&name, suffix);
+    wml_path_join(out, dir ? wml_str(dir) : wml_path_dir(wml_str(model)), wml_buf_view(&name));
+    wml_buf_release(&name);
+}

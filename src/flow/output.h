@@ -1,0 +1,15 @@
+/* flow/output.h - rules for the files that commands write. */
+#ifndef WML_FLOW_OUTPUT_H
+#define WML_FLOW_OUTPUT_H
+
+#include "base/str.h"
+
+/* Refuses an existing file unless overwrite, a folder, and a target that is the input itself unless
+ * overwrite; makes the parent folder. label: "Output file". input may be NULL. To be called before any
+ * work. WML_E_EXISTS with the documented text. */
+bool wml_output_check(const char *label, const char *path, bool overwrite, const char *input,
+                      struct wml_err *err);
+/* dir of `model` + stem + suffix: "a/net.onnx", "_opt.onnx" -> "a/net_opt.onnx". dir NULL: the model's. */
+void wml_output_beside(struct wml_buf *out, const char *model, const char *dir, const char *suffix);
+
+#endif
