@@ -25,9 +25,12 @@ struct wml_ort_info {
  * cx->show_native, else the newest are kept for wml_ort_last_log. */
 bool wml_ort_open(struct wml_ctx *cx, struct wml_ort **out, struct wml_err *err);
 void wml_ort_close(struct wml_ctx *cx);
+/* The folder that scripts/setup fills with ORT and EPs: WINML_DEPS, or winml-build in the user's cache. */
+bool wml_ort_build_cache(struct wml_buf *out);
 struct wml_ort_info wml_ort_info(const struct wml_ort *o);
-/* Warnings and errors that ORT and EPs logged since the last call to clear, newest last, at most 16 KiB. */
-struct wml_str wml_ort_last_log(const struct wml_ort *o);
+/* Warnings and errors that ORT and EPs logged since the last call to clear, newest last, at most 16 KiB;
+ * valid until the next call. cx->log may be called from threads of ORT, one line at a time. */
+struct wml_str wml_ort_last_log(struct wml_ort *o);
 void wml_ort_clear_log(struct wml_ort *o);
 
 /* --- devices --- */

@@ -1,0 +1,164 @@
+/* ort/run.c - inference over values made once. Outputs whose shape the model fixes get their memory before
+ * the first run; the others are made by ORT in each run and released before the next. */
+#include "ort/internal.h"
+
+#include <inttypes.h>
+
+struct wml_run {
+    struct wml_session *s;
+    OrtValue **input; /* the fed ones, as many as input_name */
+    const char **input_name;
+    size_t n_fed;
+    OrtValue **output; /* n_outputs */
+    bool *kept;        /* output i keeps its memory between runs */
+    size_t *fresh;     /* the others */
+    size_t n_fresh;
+    bool ran;
+    struct wml_arena arena; /* of this object */
+    struct wml_arena views; /* of wml_run_output; until the next run */
+};
+
+static bool fill_strings(const struct wml_ort *o, const struct wml_tensor_view *v, OrtValue *value,
+                         struct wml_err *err)
+{
+    uint64_t n = 1;
+    for (size_t i = 0; i < v->rank; i++)
+        n *= (uint64_t)v->dim[i]; /* ORT made this tensor already */
+    const char *const *text = v->data;
+    return !n || wml_ort_ok(o, o->api->FillStringTensor(value, text, (size_t)n), WML_E_RUN, err);
+}
+
+static bool make_input(const struct wml_ort *o, const struct wml_io *io, const struct wml_tensor_view *v,
+                       OrtValue **out, struct wml_err *err)
+{
+    ONNXTensorElementDataType type = (ONNXTensorElementDataType)v->dtype;
+    if (io->kind != WML_IO_TENSOR)
+        return wml_fail(err, WML_E_UNSUPPORTED, "input \"%s\" is no dense tensor", io->name);
+    uint64_t count = 1, bytes = 0;
+    for (size_t i = 0; i < v->rank; i++) {
+        if (v->dim[i] < 0) return wml_fail(err, WML_E_USAGE, "input \"%s\" has a negative dimension", io->name);
+        if (v->dim[i] && count > UINT64_MAX / (uint64_t)v->dim[i])
+            return wml_fail(err, WML_E_USAGE, "input \"%s\" is too large", io->name);
+        count *= (uint64_t)v->dim[i];
+    }
+    if (v->dtype == WML_STRING)
+        return wml_ort_ok(o, o->api->CreateTensorAsOrtValue(o->alloc, v->dim, v->rank, type, out), WML_E_RUN,
+                          err) && fill_strings(o, v, *out, err);
+    if (!wml_dtype_bytes(v->dtype, count, &bytes) || bytes > v->bytes)
+        return wml_fail(err, WML_E_INTERNAL, "input \"%s\": %zu bytes given, %" PRIu64 " needed", io->name,
+                        v->bytes, bytes);
+    /* ORT's signature lacks const; inputs are never written. */
+    void *data;
+    memcpy(&data, &v->data, sizeof data);
+    return wml_ort_ok(o, o->api->CreateTensorWithDataAsOrtValue(o->cpu, data, v->bytes, v->dim, v->rank, type,
+                                                                out), WML_E_RUN, err);
+}
+
+/* NULL when the shape is not fixed, or ORT cannot make such a tensor: then each run makes it. */
+static OrtValue *make_output(const struct wml_ort *o, const struct wml_io *io)
+{
+    if (io->kind != WML_IO_TENSOR || !io->has_shape || !wml_dtype_info(io->dtype)->bits) return NULL;
+    for (size_t i = 0; i < io->rank; i++)
+        if (io->dim[i] < 0) return NULL;
+    OrtValue *value = NULL;
+    if (!wml_ort_ok(o, o->api->CreateTensorAsOrtValue(o->alloc, io->dim, io->rank,
+                                                      (ONNXTensorElementDataType)io->dtype, &value),
+                    WML_E_RUN, NULL))
+        return NULL;
+    return value;
+}
+
+bool wml_run_new(struct wml_session *s, const struct wml_tensor_view *input, size_t n, struct wml_run **out,
+                 struct wml_err *err)
+{
+    *out = NULL;
+    if (n != s->n_inputs)
+        return wml_fail(err, WML_E_USAGE, "%s has %zu inputs, %zu were given", s->label, s->n_inputs, n);
+    struct wml_run *r = wml_xcalloc(1, sizeof *r);
+    r->s = s;
+    r->input = WML_NEW_ARRAY(&r->arena, OrtValue *, n + 1);
+    r->input_name = WML_NEW_ARRAY(&r->arena, const char *, n + 1);
+    r->output = WML_NEW_ARRAY(&r->arena, OrtValue *, s->n_outputs + 1);
+    r->kept = WML_NEW_ARRAY(&r->arena, bool, s->n_outputs + 1);
+    r->fresh = WML_NEW_ARRAY(&r->arena, size_t, s->n_outputs + 1);
+    for (size_t i = 0; i < n; i++) {
+        if (!input[i].data) continue;
+        if (!make_input(s->o, &s->input[i], &input[i], &r->input[r->n_fed], err)) {
+            wml_run_free(r);
+            return wml_wrap(err, "%s", s->label);
+        }
+        r->input_name[r->n_fed++] = s->input[i].name;
+    }
+    for (size_t i = 0; i < s->n_outputs; i++) {
+        r->output[i] = make_output(s->o, &s->output[i]);
+        r->kept[i] = r->output[i] != NULL;
+        if (!r->kept[i]) r->fresh[r->n_fresh++] = i;
+    }
+    *out = r;
+    return true;
+}
+
+static void drop_fresh(struct wml_run *r)
+{
+    for (size_t i = 0; i < r->n_fresh; i++) {
+        OrtValue **v = &r->output[r->fresh[i]];
+        if (*v) r->s->o->api->ReleaseValue(*v);
+        *v = NULL;
+    }
+}
+
+static OrtStatus *call(struct wml_run *r)
+{
+    struct wml_session *s = r->s;
+    return s->o->api->Run(s->session, NULL, r->input_name, (const OrtValue *const *)r->input, r->n_fed,
+                          s->output_name, s->n_outputs, r->output);
+}
+
+/* A model may promise shapes that it does not keep. Then no output is made in advance, and we try again. */
+static bool run_again(struct wml_run *r, OrtStatus *st, struct wml_err *err)
+{
+    struct wml_session *s = r->s;
+    bool shape = wml_str_has(wml_str(s->o->api->GetErrorMessage(st)), "shape verification failed");
+    if (shape && r->n_fresh < s->n_outputs) {
+        s->o->api->ReleaseStatus(st);
+        r->n_fresh = 0;
+        for (size_t i = 0; i < s->n_outputs; i++) {
+            r->kept[i] = false;
+            r->fresh[r->n_fresh++] = i;
+        }
+        drop_fresh(r);
+        st = call(r);
+    }
+    return wml_ort_ok(s->o, st, WML_E_RUN, err) || wml_wrap(err, "cannot run %s", s->label);
+}
+
+bool wml_run_once(struct wml_run *r, struct wml_err *err)
+{
+    if (r->n_fresh && r->ran) drop_fresh(r);
+    if (r->views.used) wml_arena_reset(&r->views);
+    r->ran = true;
+    OrtStatus *st = call(r);
+    return WML_LIKELY(!st) ? true : run_again(r, st, err);
+}
+
+bool wml_run_output(struct wml_run *r, size_t i, struct wml_tensor_view *out, struct wml_err *err)
+{
+    if (i >= r->s->n_outputs)
+        return wml_fail(err, WML_E_INTERNAL, "%s has no output %zu", r->s->label, i);
+    if (!r->ran) return wml_fail(err, WML_E_INTERNAL, "%s has not run yet", r->s->label);
+    return wml_ort_view(r->s->o, r->output[i], &r->views, out, err) ||
+           wml_wrap(err, "output \"%s\"", r->s->output[i].name);
+}
+
+void wml_run_free(struct wml_run *r)
+{
+    if (!r) return;
+    const OrtApi *api = r->s->o->api;
+    for (size_t i = 0; i <= r->n_fed && i < r->s->n_inputs; i++)
+        if (r->input[i]) api->ReleaseValue(r->input[i]);
+    for (size_t i = 0; i < r->s->n_outputs; i++)
+        if (r->output[i]) api->ReleaseValue(r->output[i]);
+    wml_arena_release(&r->views);
+    wml_arena_release(&r->arena);
+    free(r);
+}
