@@ -193,12 +193,8 @@ static void put_entries(struct wml_item *root, const struct wml_model *m)
     struct wml_item *meta = wml_item_object(root, "metadata", m->metadata.len ? "Metadata" : NULL);
     for (size_t i = 0; i < m->metadata.len; i++) {
         const struct wml_entry *e = &m->metadata.at[i];
-        char *key = NULL;
-        struct wml_buf text = {0};
-        wml_buf_str(&text, e->key);
-        key = text.ptr ? text.ptr : "";
+        const char *key = wml_item_name(meta, e->key);
         wml_item_str(meta, key, key, e->value);
-        wml_buf_release(&text);
     }
 }
 

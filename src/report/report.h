@@ -16,6 +16,8 @@ struct wml_report *wml_report_new(void);
 void wml_report_free(struct wml_report *r);
 /* The root object. */
 struct wml_item *wml_report_root(struct wml_report *r);
+bool wml_report_is_empty(const struct wml_report *r);
+
 /* How numbers are shown as text; JSON always has the bare number in the unit that the key names. */
 enum wml_show {
     WML_SHOW_PLAIN,    /* 12, 3.25 */
@@ -66,6 +68,9 @@ void wml_table_limit(struct wml_item *table, size_t n);
 
 /* A value of a parsed JSON document, copied member by member (JSON only unless label). */
 void wml_item_json(struct wml_item *in, const char *key, const struct wml_json_val *v);
+
+/* A copy of a name that lives as long as the report: for keys and labels that are no literals. */
+const char *wml_item_name(const struct wml_item *in, struct wml_str name);
 
 /* The item under a key of an object, NULL when absent. */
 struct wml_item *wml_item_find(struct wml_item *in, const char *key);
