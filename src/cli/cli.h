@@ -8,7 +8,8 @@
 #include "report/report.h"
 
 struct wml_call { /* what a command's run gets */
-    const void *args;
+    void *args;
+    const struct wml_command *command;
     struct wml_ctx *cx;
     struct wml_report *report; /* shown on stdout at the end, also when run fails, unless it is empty */
     struct wml_arena *arena;
@@ -22,6 +23,7 @@ struct wml_command {
     const struct wml_opt *opts; /* must include wml_opts_common at offset 0 */
     size_t args_size;           /* args start with struct wml_common_args */
     const char *formats;        /* allowed --format values, the first is the default: "text|json" */
+    /* NULL: a name that is known but not available in this version. */
     bool (*run)(const struct wml_call *call, struct wml_err *err);
 };
 
@@ -29,9 +31,11 @@ struct wml_program {
     const char *name, *version, *tagline;
     const struct wml_command *const *command;
     size_t n_commands;
+    const char *absent; /* commands that users may know but this version lacks, by blanks; NULL: none */
 };
 
-/* argv is UTF-8. Returns the exit status. */
+/* argv is UTF-8. Fills the members of cx that commands need: log, progress, cancel, cache_dir, program;
+ * they are void again at the end. Returns the exit status. */
 int wml_cli_main(const struct wml_program *p, struct wml_ctx *cx, int argc, char **argv);
 
 /* 0 ok, 2 usage, 3 load, 4 run or trace, 5 fallback, 1 everything else; 130 is not used. */
@@ -50,9 +54,15 @@ bool wml_completion(const struct wml_program *p, struct wml_str shell, struct wm
  * is the input itself. label: "Output file". input may be NULL. Makes the parent folder. */
 bool wml_check_output(const char *label, const char *path, bool overwrite, const char *input,
                       struct wml_err *err);
-/* "KEY=VALUE" rows of a list option into parallel arrays in the arena; later duplicates win. */
+/* "KEY=VALUE" rows of a list option into parallel arrays in the arena, blanks trimmed; later duplicates
+ * win. option: "--ep-options". */
 struct wml_pairs { struct wml_str *key, *value; size_t len; };
 bool wml_parse_pairs(const struct wml_opt_list *l, const char *option, struct wml_arena *arena,
                      struct wml_pairs *out, struct wml_err *err);
+
+/* Options from the object `section` of a JSON file (NULL: its root): names as on the command line, with
+ * dashes or underscores; lists as arrays. What was typed wins. Unknown names are logged as warnings.
+ * WML_E_USAGE for a file that is missing, no JSON, not an object, or holds bad values. */
+bool wml_cli_config(const struct wml_call *call, const char *path, const char *section, struct wml_err *err);
 
 #endif

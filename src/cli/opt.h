@@ -8,13 +8,14 @@
  *         WML_OPT_FLAG(0, "verify", verify, "yes", "compare before and after"),      --verify/--no-verify
  *         WML_OPT_INT('n', "iterations", iterations, "N", 0, 1, 1000000, "100", "timed runs"),
  *         WML_OPT_LIST(0, "input-shape", shapes, "NAME=1,3,48", 0, "fixed shape of an input"),
- *         WML_OPT_GROUP(wml_opts_common),
+ *         WML_OPT_GROUP(common, wml_common_args, wml_opts_common),
  *         WML_OPT_END };
  *
  * Defaults are texts, parsed like typed values, so help always tells the truth. */
 #ifndef WML_CLI_OPT_H
 #define WML_CLI_OPT_H
 
+#include <stddef.h>
 #include "base/vec.h"
 
 enum wml_opt_source { WML_FROM_DEFAULT, WML_FROM_CONFIG, WML_FROM_ENV, WML_FROM_COMMAND_LINE };
@@ -35,7 +36,8 @@ enum wml_opt_flags {
     WML_OPT_EXISTS = 4,   /* exit 2 unless it is there */
     WML_OPT_HIDDEN = 8,   /* accepted, not in help */
     WML_OPT_SWITCH = 16,  /* a flag without its --no- twin */
-    WML_OPT_IGNORED = 32  /* accepted for old scripts; named in one warning */
+    WML_OPT_IGNORED = 32, /* accepted for old scripts; named in one warning */
+    WML_OPT_NUMBERED = 64 /* a choice may carry ":N", as gpu:1 does */
 };
 
 struct wml_opt {
