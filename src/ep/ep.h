@@ -20,6 +20,10 @@ struct wml_ep {
     const char *vendor;       /* text that hardware of this EP carries, "Qualcomm"; NULL: any */
     const char *const *library; /* file names of the plugin, this system's first; NULL: built into ORT */
     const char *python_module;  /* folder in site-packages that may hold it; NULL */
+    const char *nuget_id;       /* package in the NuGet cache that may hold it; NULL */
+    const char *vendor_env;     /* variable that names a folder with it, or with `vendor_below` in it; NULL */
+    const char *vendor_below;
+    const char *install;        /* what brings it, for people: "pip install ..."; NULL */
     const struct wml_ep_device *device;
     size_t n_devices;
     bool compiles;            /* can write EPContext */
@@ -65,6 +69,8 @@ struct wml_ep_libraries {
  * vendor variables, (Windows) catalogue folders, built into ORT. */
 bool wml_ep_discover(struct wml_ctx *cx, struct wml_ep_libraries *out, struct wml_err *err);
 void wml_ep_libraries_release(struct wml_ep_libraries *l);
+/* Why an EP of which nothing was found cannot be used, and what to do: for `sys` and for messages. */
+void wml_ep_missing_reason(const struct wml_ep *ep, const struct wml_ep_libraries *l, struct wml_buf *out);
 
 /* --- what a request means --- */
 

@@ -2,6 +2,7 @@
  * freed before the runtime is closed, so a resolved target may outlive later registrations. */
 #include "ort/internal.h"
 
+#include "os/file.h"
 #include "os/path.h"
 
 const char *wml_device_type_name(enum wml_device_type t)
@@ -78,16 +79,36 @@ bool wml_ort_devices(struct wml_ort *o, const struct wml_ort_device **out, size_
     return true;
 }
 
+static size_t find_library(const struct wml_ort *o, const char *file)
+{
+    size_t i = 0;
+    while (i < o->library.len && strcmp(o->library.at[i].value, file) && !wml_file_same(o->library.at[i].value, file))
+        i++;
+    return i;
+}
+
+const char *wml_ort_registered(const struct wml_ort *o, const char *library)
+{
+    size_t i = find_library(o, library);
+    return i < o->library.len ? o->library.at[i].key : NULL;
+}
+
 bool wml_ort_register(struct wml_ort *o, const char *name, const char *library, struct wml_err *err)
 {
     if (!wml_check_cancel(o->cx, err)) return false;
+    if (wml_ort_registered(o, library)) return true;
     struct wml_buf full = {0};
     struct wml_ort_path path = {0};
     bool ok = wml_path_absolute(&full, wml_str(library), err) &&
               wml_ort_path_init(&path, wml_buf_text(&full), err) &&
               wml_ort_ok(o, o->api->RegisterExecutionProviderLibrary(o->env, name, path.ptr), WML_E_RUNTIME, err);
-    if (ok) o->devices_listed = false;
-    else wml_wrap(err, "cannot load the plugin %s", library);
+    if (ok) {
+        struct wml_pair l = {copy(o, name), copy(o, wml_buf_text(&full))};
+        WML_PUSH_IN(&o->arena, &o->library, l);
+        o->devices_listed = false;
+    } else {
+        wml_wrap(err, "cannot load the plugin %s", library);
+    }
     wml_ort_path_release(&path);
     wml_buf_release(&full);
     return ok;
@@ -96,6 +117,11 @@ bool wml_ort_register(struct wml_ort *o, const char *name, const char *library, 
 bool wml_ort_unregister(struct wml_ort *o, const char *name, struct wml_err *err)
 {
     o->devices_listed = false;
+    for (size_t i = 0; i < o->library.len; i++)
+        if (!strcmp(o->library.at[i].key, name)) {
+            WML_REMOVE(&o->library, i);
+            break;
+        }
     return wml_ort_ok(o, o->api->UnregisterExecutionProviderLibrary(o->env, name), WML_E_RUNTIME, err) ||
            wml_wrap(err, "cannot unload the plugin %s", name);
 }

@@ -24,6 +24,7 @@ struct wml_ort {
     struct wml_mutex *log_lock;
     struct wml_buf log, log_view;
     const char *const *builtin;
+    WML_VEC(struct wml_pair) library; /* registered: name, file; in the arena */
     const struct wml_ort_device *device; /* NULL: to be listed again */
     size_t n_devices;
     bool devices_listed;

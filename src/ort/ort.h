@@ -52,7 +52,10 @@ struct wml_ort_device { /* an EP on a piece of hardware; lives as long as the li
 bool wml_ort_devices(struct wml_ort *o, const struct wml_ort_device **out, size_t *n, struct wml_err *err);
 /* The value of a metadata key, or NULL. */
 const char *wml_pair_find(const struct wml_pair *p, size_t n, const char *key);
+/* Fine when that file is registered already, under whatever name. */
 bool wml_ort_register(struct wml_ort *o, const char *name, const char *library, struct wml_err *err);
+/* The name under which this file is registered, or NULL. */
+const char *wml_ort_registered(const struct wml_ort *o, const char *library);
 bool wml_ort_unregister(struct wml_ort *o, const char *name, struct wml_err *err);
 /* Names of EPs that this ORT has built in; NULL ends the list. */
 const char *const *wml_ort_builtin_eps(struct wml_ort *o);

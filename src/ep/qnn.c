@@ -1,0 +1,65 @@
+/* ep/qnn.c - Qualcomm's EP. On x86-64 its HTP library is a simulator and the plugin reports the host's CPU
+ * as its device, so a request for the NPU is mapped to that device with the library named. */
+#include "ep/internal.h"
+
+#include "os/file.h"
+#include "os/path.h"
+
+/* backend_path of a library beside the plugin; false when it is not there. */
+static bool backend(const char *library, const char *file, struct wml_arena *arena, struct wml_pair *option,
+                    size_t *n)
+{
+    struct wml_buf b = {0};
+    if (!library) return false;
+    wml_path_join(&b, wml_path_dir(wml_str(library)), wml_str(file));
+    bool there = wml_file_exists(wml_buf_text(&b));
+    if (there) option[(*n)++] = (struct wml_pair){"backend_path", wml_arena_cstr(arena, wml_buf_view(&b))};
+    wml_buf_release(&b);
+    return there;
+}
+
+static bool adopt(const struct wml_ort_device *d, enum wml_device_type want, const char *library,
+                  struct wml_arena *arena, struct wml_pair *option, size_t *n, bool *simulated)
+{
+    if (d->type == want && want != WML_DEVICE_CPU) return true;
+    if (d->type != WML_DEVICE_CPU) return false;
+    if (want == WML_DEVICE_NPU) {
+        *simulated = WML_EP_IS_X64;
+        return backend(library, WML_EP_FILE("QnnHtp"), arena, option, n);
+    }
+    /* The GPU library has no simulator. */
+    return want == WML_DEVICE_GPU && !WML_EP_IS_X64 &&
+           backend(library, WML_EP_FILE("QnnGpu"), arena, option, n);
+}
+
+static const struct wml_pair npu_defaults[] = {
+    {"htp_performance_mode", "burst"},
+    {"htp_graph_finalization_optimization_mode", "3"},
+    {NULL, NULL},
+};
+static const struct wml_pair no_options[] = {{NULL, NULL}};
+static const struct wml_ep_device devices[] = {
+    {WML_DEVICE_NPU, npu_defaults, NULL},
+    {WML_DEVICE_GPU, no_options, NULL},
+};
+static const char *const aliases[] = {"qnn", NULL};
+static const char *const libraries[] = {WML_EP_FILE("onnxruntime_providers_qnn"), NULL};
+
+const struct wml_ep wml_ep_qnn = {
+    .name = "QNNExecutionProvider",
+    .alias = aliases,
+    .label = "QNN",
+    .vendor = "Qualcomm",
+    .library = libraries,
+    .python_module = "onnxruntime_qnn",
+    .nuget_id = "Qualcomm.ML.OnnxRuntime.QNN",
+    .install = "pip install onnxruntime-qnn",
+    .device = devices,
+    .n_devices = WML_COUNT(devices),
+    .compiles = true,
+    .trace = WML_TRACE_QNN_CSV,
+    .trace_level_key = "profiling_level",
+    .trace_file_key = "profiling_file_path",
+    .provider_token = "qnn",
+    .adopt = adopt,
+};

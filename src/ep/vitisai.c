@@ -1,0 +1,23 @@
+/* ep/vitisai.c - AMD's EP for Ryzen AI NPUs. Its plugin comes with Ryzen AI or from the Windows catalogue. */
+#include "ep/internal.h"
+
+static const struct wml_pair no_options[] = {{NULL, NULL}};
+static const struct wml_ep_device devices[] = {{WML_DEVICE_NPU, no_options, NULL}};
+static const char *const aliases[] = {"vitisai", NULL};
+static const char *const libraries[] = {WML_EP_FILE("onnxruntime_providers_vitisai"), NULL};
+
+const struct wml_ep wml_ep_vitisai = {
+    .name = "VitisAIExecutionProvider",
+    .alias = aliases,
+    .label = "VitisAI",
+    .vendor = "AMD",
+    .library = libraries,
+    .vendor_env = "RYZEN_AI_INSTALLATION_PATH",
+    .vendor_below = "deployment",
+    .install = "install Ryzen AI software",
+    .device = devices,
+    .n_devices = WML_COUNT(devices),
+    .compiles = true,
+    .trace = WML_TRACE_ORT,
+    .provider_token = "vitisai",
+};

@@ -1,0 +1,21 @@
+/* ep/webgpu.c - any GPU through WebGPU (Dawn), as a plugin or built into ORT. */
+#include "ep/internal.h"
+
+static const struct wml_pair no_options[] = {{NULL, NULL}};
+static const struct wml_ep_device devices[] = {{WML_DEVICE_GPU, no_options, NULL}};
+static const char *const aliases[] = {"webgpu", NULL};
+static const char *const libraries[] = {WML_EP_FILE("onnxruntime_providers_webgpu"), NULL};
+
+const struct wml_ep wml_ep_webgpu = {
+    .name = "WebGpuExecutionProvider",
+    .alias = aliases,
+    .label = "WebGPU",
+    .library = libraries,
+    .python_module = "onnxruntime_ep_webgpu",
+    .install = "pip install onnxruntime-ep-webgpu",
+    .device = devices,
+    .n_devices = WML_COUNT(devices),
+    .no_compile_reason = "it runs kernels and writes no EPContext",
+    .trace = WML_TRACE_ORT,
+    .provider_token = "webgpu",
+};
