@@ -1,0 +1,330 @@
+/* Child processes on POSIX: one poll loop over stdin, output, channel and the child's end. Between fork
+ * and exec only async-signal-safe calls are made; everything they need is prepared before. */
+#include "os/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "base/arena.h"
+#include "base/num.h"
+#include "os/fail.h"
+#include "os/sys.h"
+
+extern char **environ;
+
+enum { CHANNEL_FD = 3, DRAIN_MS = 200, CANCEL_POLL_MS = 50, PIECE = 65536, LINE_MAX_BYTES = 1 << 20 };
+#define CHANNEL_ENV "WINML_CHANNEL"
+
+struct child {
+    pid_t pid;
+    int pidfd;                  /* -1: this kernel has none */
+    int in, out, channel, fault; /* our ends; -1: closed */
+    const struct wml_spawn *s;
+    const struct wml_child_hooks *hooks;
+    struct wml_child_result *result;
+    size_t fed;
+    struct wml_buf line;
+    uint64_t deadline; /* 0: none */
+    bool ended;
+};
+
+static void shut(int *fd)
+{
+    if (*fd >= 0) close(*fd);
+    *fd = -1;
+}
+
+/* A pipe whose ends no other program inherits; both above the numbers that the child reassigns. */
+static bool make_pipe(int end[2])
+{
+    int raw[2];
+    if (pipe2(raw, O_CLOEXEC) != 0) return false;
+    for (int i = 0; i < 2; i++) {
+        end[i] = fcntl(raw[i], F_DUPFD_CLOEXEC, 10);
+        close(raw[i]);
+    }
+    if (end[0] >= 0 && end[1] >= 0) return true;
+    shut(&end[0]);
+    shut(&end[1]);
+    return false;
+}
+
+static char **make_env(const struct wml_spawn *s)
+{
+    size_t n = 0, extra = 0, at = 0;
+    while (environ[n]) n++;
+    while (s->env && s->env[extra]) extra++;
+    char **env = wml_xcalloc(n + extra + 2, sizeof *env);
+    /* Ours come first: the first of equal names counts. */
+    for (size_t i = 0; i < extra; i++) env[at++] = (char *)(uintptr_t)s->env[i];
+    if (s->channel) env[at++] = (char *)(uintptr_t)CHANNEL_ENV "=3";
+    for (size_t i = 0; i < n; i++) {
+        const char *eq = strchr(environ[i], '=');
+        size_t name = eq ? (size_t)(eq - environ[i]) + 1 : strlen(environ[i]);
+        bool hidden = strncmp(environ[i], CHANNEL_ENV "=", sizeof CHANNEL_ENV) == 0;
+        for (size_t k = 0; k < extra; k++) hidden = hidden || strncmp(environ[i], s->env[k], name) == 0;
+        if (!hidden) env[at++] = environ[i];
+    }
+    return env;
+}
+
+WML_NORETURN static void become(const struct wml_spawn *s, char **env, pid_t parent, int in, int out, int channel,
+                                int fault)
+{
+    int code = 0;
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(127);
+    signal(SIGPIPE, SIG_DFL);
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0 || (s->channel && dup2(channel, CHANNEL_FD) < 0) ||
+        (s->dir && chdir(s->dir) != 0))
+        code = errno;
+    if (!code) {
+        execve(s->program, (char *const *)(uintptr_t)s->argv, env);
+        code = errno;
+    }
+    if (write(fault, &code, sizeof code) < 0) _exit(126);
+    _exit(127);
+}
+
+static bool start(struct child *c, struct wml_err *err)
+{
+    int in[2] = {-1, -1}, out[2] = {-1, -1}, channel[2] = {-1, -1}, fault[2] = {-1, -1};
+    char **env = make_env(c->s);
+    pid_t parent = getpid();
+    int code = 0;
+    bool ok = make_pipe(in) && make_pipe(out) && make_pipe(channel) && make_pipe(fault);
+    if (ok) {
+        c->pid = fork();
+        if (c->pid == 0) become(c->s, env, parent, in[0], out[1], channel[1], fault[1]);
+        ok = c->pid > 0;
+    }
+    if (!ok) code = errno;
+    shut(&in[0]);
+    shut(&out[1]);
+    shut(&channel[1]);
+    shut(&fault[1]);
+    c->in = in[1];
+    c->out = out[0];
+    c->channel = channel[0];
+    free(env);
+    if (ok && read(fault[0], &code, sizeof code) == (ssize_t)sizeof code) {
+        waitpid(c->pid, NULL, 0);
+        ok = false;
+    }
+    shut(&fault[0]);
+    if (!ok) return wml_fail_system(err, code, "start", c->s->program);
+    setpgid(c->pid, c->pid);
+    c->pidfd = (int)syscall(SYS_pidfd_open, c->pid, 0);
+    fcntl(c->in, F_SETFL, O_NONBLOCK);
+    fcntl(c->out, F_SETFL, O_NONBLOCK);
+    fcntl(c->channel, F_SETFL, O_NONBLOCK);
+    return true;
+}
+
+static void feed(struct child *c)
+{
+    struct wml_str left = wml_str_sub(c->s->input, c->fed, c->s->input.len);
+    if (left.len) {
+        ssize_t n = write(c->in, left.ptr, left.len);
+        if (n > 0) c->fed += (size_t)n;
+        else if (errno != EAGAIN && errno != EINTR) shut(&c->in);
+    }
+    if (c->in >= 0 && c->fed >= c->s->input.len) shut(&c->in);
+}
+
+static void keep_tail(struct wml_buf *b, size_t max)
+{
+    if (b->len <= 2 * max) return;
+    memmove(b->ptr, b->ptr + (b->len - max), max);
+    b->len = max;
+    b->ptr[max] = 0;
+}
+
+static void hear_output(struct child *c)
+{
+    char piece[8192];
+    ssize_t n;
+    size_t keep = c->s->keep_output ? c->s->keep_output : 65536;
+    while ((n = read(c->out, piece, sizeof piece)) > 0) {
+        wml_buf_add(&c->result->output, piece, (size_t)n);
+        keep_tail(&c->result->output, keep);
+        if (c->s->echo_output) wml_term_write(2, (struct wml_str){piece, (size_t)n});
+    }
+    if (n == 0 || (errno != EAGAIN && errno != EINTR)) shut(&c->out);
+}
+
+static void say_lines(struct child *c)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < c->line.len; i++) {
+        if (c->line.ptr[i] != '\n') continue;
+        struct wml_str line = {c->line.ptr + at, i - at};
+        uint64_t ms = c->hooks->on_line ? c->hooks->on_line(c->hooks->arg, line) : 0;
+        if (ms) c->deadline = wml_now_ns() + ms * 1000000;
+        at = i + 1;
+    }
+    if (!at) return;
+    memmove(c->line.ptr, c->line.ptr + at, c->line.len - at);
+    c->line.len -= at;
+}
+
+static void hear_channel(struct child *c)
+{
+    char piece[8192];
+    ssize_t n;
+    while ((n = read(c->channel, piece, sizeof piece)) > 0) {
+        wml_buf_add(&c->line, piece, (size_t)n);
+        say_lines(c);
+        if (c->line.len > LINE_MAX_BYTES) wml_buf_clear(&c->line); /* no line of ours is that long */
+    }
+    if (n == 0 || (errno != EAGAIN && errno != EINTR)) shut(&c->channel);
+}
+
+static void stop(struct child *c, enum wml_child_how how)
+{
+    c->result->how = how;
+    kill(-c->pid, SIGKILL);
+    kill(c->pid, SIGKILL);
+    c->deadline = 0;
+}
+
+static void reap(struct child *c, int flags)
+{
+    int status = 0;
+    struct rusage usage = {0};
+    if (c->ended || wait4(c->pid, &status, flags, &usage) != c->pid) return;
+    c->ended = true;
+    c->result->peak_rss = (uint64_t)usage.ru_maxrss * 1024;
+    if (c->result->how != WML_CHILD_RUNNING) return; /* our own kill */
+    c->result->how = WIFSIGNALED(status) ? WML_CHILD_SIGNAL : WML_CHILD_EXIT;
+    c->result->status = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static void listen_once(struct child *c, int limit_ms)
+{
+    struct pollfd p[4] = {{.fd = c->in, .events = POLLOUT}, {.fd = c->out, .events = POLLIN},
+                          {.fd = c->channel, .events = POLLIN}, {.fd = c->ended ? -1 : c->pidfd, .events = POLLIN}};
+    int n = poll(p, 4, limit_ms);
+    if (n < 0) return;
+    if (p[0].revents && c->in >= 0) feed(c);
+    if (p[1].revents && c->out >= 0) hear_output(c);
+    if (p[2].revents && c->channel >= 0) hear_channel(c);
+}
+
+static int wait_limit(const struct child *c)
+{
+    uint64_t limit = c->hooks->cancel || c->pidfd < 0 ? CANCEL_POLL_MS : 1000, now = wml_now_ns();
+    if (c->deadline) {
+        uint64_t left = c->deadline > now ? (c->deadline - now) / 1000000 + 1 : 0;
+        limit = WML_MIN(limit, left);
+    }
+    return (int)limit;
+}
+
+/* Until the child has ended; then what is still in the pipes, but not for long: a grandchild may hold
+ * them open. */
+static void attend(struct child *c)
+{
+    while (!c->ended) {
+        listen_once(c, wait_limit(c));
+        reap(c, WNOHANG);
+        if (c->ended || c->result->how != WML_CHILD_RUNNING) continue;
+        if (c->hooks->cancel && atomic_load(c->hooks->cancel)) stop(c, WML_CHILD_CANCEL);
+        else if (c->deadline && wml_now_ns() >= c->deadline) stop(c, WML_CHILD_TIMEOUT);
+    }
+    kill(-c->pid, SIGKILL);
+    uint64_t until = wml_now_ns() + (uint64_t)DRAIN_MS * 1000000;
+    shut(&c->in);
+    while ((c->out >= 0 || c->channel >= 0) && wml_now_ns() < until) listen_once(c, 20);
+}
+
+bool wml_child_run(const struct wml_spawn *s, const struct wml_child_hooks *hooks,
+                   struct wml_child_result *result, struct wml_err *err)
+{
+    uint64_t begin = wml_now_ns();
+    struct child c = {.pidfd = -1, .in = -1, .out = -1, .channel = -1, .s = s, .hooks = hooks, .result = result};
+    *result = (struct wml_child_result){.output.max = (size_t)1 << 28};
+    signal(SIGPIPE, SIG_IGN);
+    bool ok = start(&c, err);
+    if (ok) {
+        if (hooks->timeout_ms) c.deadline = wml_now_ns() + hooks->timeout_ms * 1000000;
+        attend(&c);
+    }
+    shut(&c.in);
+    shut(&c.out);
+    shut(&c.channel);
+    shut(&c.pidfd);
+    wml_buf_release(&c.line);
+    result->wall_ms = (double)(wml_now_ns() - begin) / 1e6;
+    return ok;
+}
+
+void wml_child_result_release(struct wml_child_result *r)
+{
+    wml_buf_release(&r->output);
+    *r = (struct wml_child_result){0};
+}
+
+void wml_child_describe(const struct wml_child_result *r, struct wml_buf *out)
+{
+    const char *name = r->how == WML_CHILD_SIGNAL ? sigabbrev_np((int)r->status) : NULL;
+    if (name) wml_buf_fmt(out, "SIG%s", name);
+    else if (r->how == WML_CHILD_SIGNAL) wml_buf_fmt(out, "signal %" PRId64, r->status);
+    else wml_buf_fmt(out, "exit status %" PRId64, r->status);
+}
+
+bool wml_channel_open(intptr_t *channel)
+{
+    struct wml_buf text = {0};
+    uint64_t n = 0;
+    bool ok = wml_env(CHANNEL_ENV, &text) && wml_parse_u64(wml_buf_view(&text), &n) && n < 1024 &&
+              fcntl((int)n, F_SETFD, FD_CLOEXEC) == 0;
+    wml_buf_release(&text);
+    unsetenv(CHANNEL_ENV);
+    *channel = (intptr_t)n;
+    return ok;
+}
+
+bool wml_channel_write(intptr_t channel, struct wml_str bytes)
+{
+    signal(SIGPIPE, SIG_IGN);
+    while (bytes.len) {
+        ssize_t n = write((int)channel, bytes.ptr, bytes.len);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return false;
+        bytes = wml_str_sub(bytes, (size_t)n, bytes.len);
+    }
+    return true;
+}
+
+bool wml_stdin_read(struct wml_buf *out, uint64_t max, struct wml_err *err)
+{
+    char piece[PIECE];
+    ssize_t n;
+    while ((n = read(0, piece, sizeof piece)) != 0) {
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return wml_fail_system(err, errno, "read", "standard input");
+        if (out->len + (size_t)n > max) return wml_fail(err, WML_E_FORMAT, "standard input is too long");
+        wml_buf_add(out, piece, (size_t)n);
+    }
+    return true;
+}
+
+void wml_exit_now(int status)
+{
+    fflush(NULL);
+    _exit(status);
+}

@@ -1,0 +1,69 @@
+/* Terminal, Ctrl-C and arguments on POSIX. */
+#include "os/sys.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+#include "base/num.h"
+#include "os/file.h"
+
+bool wml_term_is(int fd)
+{
+    return isatty(fd) == 1;
+}
+
+unsigned wml_term_width(int fd)
+{
+    struct winsize w;
+    struct wml_buf columns = {0};
+    uint64_t n = 0;
+    if (ioctl(fd, TIOCGWINSZ, &w) == 0 && w.ws_col) return w.ws_col;
+    if (!wml_env("COLUMNS", &columns) || !wml_parse_u64(wml_buf_view(&columns), &n) || n < 20 || n > 1000) n = 80;
+    wml_buf_release(&columns);
+    return (unsigned)n;
+}
+
+void wml_term_prepare(void)
+{
+}
+
+void wml_term_write(int fd, struct wml_str bytes)
+{
+    while (bytes.len) {
+        ssize_t n = write(fd, bytes.ptr, bytes.len);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return;
+        bytes = wml_str_sub(bytes, (size_t)n, bytes.len);
+    }
+}
+
+static atomic_bool interrupted;
+
+static void on_signal(int number)
+{
+    if (atomic_exchange(&interrupted, true)) {
+        wml_out_remove_all();
+        _exit(128 + number);
+    }
+}
+
+const atomic_bool *wml_interrupt_watch(void)
+{
+    struct sigaction act = {.sa_handler = on_signal};
+    sigemptyset(&act.sa_mask);
+    sigaction(SIGINT, &act, NULL);
+    sigaction(SIGTERM, &act, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    return &interrupted;
+}
+
+char **wml_args_utf8(int *argc, char **argv)
+{
+    (void)argc;
+    return argv;
+}
+
+void wml_stdio_prepare(void)
+{
+}

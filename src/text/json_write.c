@@ -1,0 +1,190 @@
+/* JSON written in calling order into a buffer. */
+#include "text/json.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+static void line(struct wml_json *j)
+{
+    if (!j->indent) return;
+    wml_buf_char(j->out, '\n');
+    for (unsigned i = 0; i < j->depth * j->indent; i++) wml_buf_char(j->out, ' ');
+}
+
+/* Before every value: the comma and the line, unless a key stands before it. */
+static void lead(struct wml_json *j)
+{
+    if (j->after_key) {
+        j->after_key = false;
+        return;
+    }
+    if (!j->depth) return;
+    if (j->has_item[j->depth]) wml_buf_char(j->out, ',');
+    j->has_item[j->depth] = true;
+    line(j);
+}
+
+void wml_json_begin(struct wml_json *j, char bracket)
+{
+    lead(j);
+    wml_buf_char(j->out, bracket);
+    if (j->depth + 1 < WML_COUNT(j->has_item)) j->depth++;
+    j->has_item[j->depth] = false;
+}
+
+void wml_json_end(struct wml_json *j, char bracket)
+{
+    bool any = j->has_item[j->depth];
+    if (j->depth) j->depth--;
+    if (any) line(j);
+    wml_buf_char(j->out, bracket);
+}
+
+/* Length of the valid UTF-8 sequence at s, 0 when it is none. */
+static size_t sequence(struct wml_str s)
+{
+    const unsigned char *p = (const unsigned char *)s.ptr;
+    size_t n = p[0] < 0x80 ? 1 : p[0] >= 0xc2 && p[0] < 0xe0 ? 2 : (p[0] & 0xf0) == 0xe0 ? 3 : p[0] >= 0xf0 && p[0] < 0xf5 ? 4 : 0;
+    if (n > s.len) return 0;
+    for (size_t i = 1; i < n; i++)
+        if ((p[i] & 0xc0) != 0x80) return 0;
+    if (n == 3 && ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] >= 0xa0))) return 0;
+    if (n == 4 && ((p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] >= 0x90))) return 0;
+    return n;
+}
+
+static void quote(struct wml_buf *out, struct wml_str s)
+{
+    wml_buf_char(out, '"');
+    while (s.len) {
+        unsigned char c = (unsigned char)s.ptr[0];
+        size_t n = sequence(s);
+        if (c == '"' || c == '\\') wml_buf_fmt(out, "\\%c", c);
+        else if (c == '\n') wml_buf_cstr(out, "\\n");
+        else if (c == '\t') wml_buf_cstr(out, "\\t");
+        else if (c == '\r') wml_buf_cstr(out, "\\r");
+        else if (c < 0x20 || c == 0x7f) wml_buf_fmt(out, "\\u%04x", c);
+        else if (n) wml_buf_add(out, s.ptr, n);
+        else wml_buf_cstr(out, "\xef\xbf\xbd");
+        s = wml_str_sub(s, n ? n : 1, s.len);
+    }
+    wml_buf_char(out, '"');
+}
+
+void wml_json_key_str(struct wml_json *j, struct wml_str key)
+{
+    lead(j);
+    quote(j->out, key);
+    wml_buf_cstr(j->out, j->indent ? ": " : ":");
+    j->after_key = true;
+}
+
+void wml_json_key(struct wml_json *j, const char *key)
+{
+    wml_json_key_str(j, wml_str(key));
+}
+
+void wml_json_put_str(struct wml_json *j, struct wml_str s)
+{
+    lead(j);
+    if (s.ptr) quote(j->out, s);
+    else wml_buf_cstr(j->out, "null");
+}
+
+void wml_json_put_cstr(struct wml_json *j, const char *s)
+{
+    wml_json_put_str(j, wml_str(s));
+}
+
+void wml_json_put_int(struct wml_json *j, int64_t v)
+{
+    lead(j);
+    wml_buf_fmt(j->out, "%" PRId64, v);
+}
+
+void wml_json_put_uint(struct wml_json *j, uint64_t v)
+{
+    lead(j);
+    wml_buf_fmt(j->out, "%" PRIu64, v);
+}
+
+void wml_json_put_num(struct wml_json *j, double v)
+{
+    char text[40];
+    lead(j);
+    if (!isfinite(v)) {
+        wml_buf_cstr(j->out, "null");
+        return;
+    }
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, v);
+        if (strtod(text, NULL) == v) break;
+    }
+    wml_buf_cstr(j->out, text);
+    if (!strpbrk(text, ".e")) wml_buf_cstr(j->out, ".0");
+}
+
+void wml_json_put_fixed(struct wml_json *j, double v, unsigned digits)
+{
+    char text[400];
+    lead(j);
+    if (!isfinite(v)) {
+        wml_buf_cstr(j->out, "null");
+        return;
+    }
+    int n = snprintf(text, sizeof text, "%.*f", (int)WML_MIN(digits, 30u), v);
+    size_t len = n > 0 && (size_t)n < sizeof text ? (size_t)n : 0;
+    if (memchr(text, '.', len)) {
+        while (len > 2 && text[len - 1] == '0' && text[len - 2] != '.') len--;
+        wml_buf_add(j->out, text, len);
+    } else {
+        wml_buf_add(j->out, text, len);
+        wml_buf_cstr(j->out, ".0");
+    }
+}
+
+void wml_json_put_bool(struct wml_json *j, bool v)
+{
+    lead(j);
+    wml_buf_cstr(j->out, v ? "true" : "false");
+}
+
+void wml_json_put_null(struct wml_json *j)
+{
+    lead(j);
+    wml_buf_cstr(j->out, "null");
+}
+
+void wml_json_put_raw(struct wml_json *j, struct wml_str json)
+{
+    lead(j);
+    wml_buf_str(j->out, json);
+}
+
+static void put_number(struct wml_json *j, const struct wml_json_val *v)
+{
+    double d = wml_json_num(v, 0);
+    int64_t i = wml_json_int(v, INT64_MIN);
+    /* A value that reads as an integer and is written without a point stays one. */
+    if (i != INT64_MIN && (double)i == d && d < 9e15 && d > -9e15) wml_json_put_int(j, i);
+    else wml_json_put_num(j, d);
+}
+
+void wml_json_put_val(struct wml_json *j, const struct wml_json_val *v)
+{
+    struct wml_json_iter it = {0};
+    struct wml_str key;
+    const struct wml_json_val *inner;
+    bool object = wml_json_is_object(v);
+    if (object || wml_json_is_array(v)) {
+        wml_json_begin(j, object ? '{' : '[');
+        while (wml_json_next(v, &it, &key, &inner)) {
+            if (object) wml_json_key_str(j, key);
+            wml_json_put_val(j, inner);
+        }
+        wml_json_end(j, object ? '}' : ']');
+    } else if (wml_json_is_string(v)) wml_json_put_str(j, wml_json_str(v));
+    else if (wml_json_is_bool(v)) wml_json_put_bool(j, wml_json_bool(v, false));
+    else if (wml_json_is_number(v)) put_number(j, v);
+    else wml_json_put_null(j);
+}
