@@ -51,6 +51,9 @@ extern const char *const wml_ort_library_names[]; /* NULL ends */
 extern const char wml_ort_platform[];             /* "linux-x64" */
 bool wml_ort_path_init(struct wml_ort_path *p, const char *utf8, struct wml_err *err);
 void wml_ort_path_release(struct wml_ort_path *p);
+/* The loaded library stays loaded to the end of the process: threads and handlers of ORT and of EPs may
+ * outlive the environment. */
+void wml_ort_pin(const char *path);
 
 /* Releases st. NULL: true. Else sets *err from ORT's message, cleaned, with a hint where one is known. */
 bool wml_ort_ok(const struct wml_ort *o, OrtStatus *st, enum wml_code code, struct wml_err *err);

@@ -63,6 +63,7 @@ static bool load(struct wml_ort *o, const char *path, struct wml_err *err)
     }
     o->info.version = wml_arena_cstr(&o->arena, wml_str(version));
     note_path(o, path);
+    wml_ort_pin(o->info.path);
     return true;
 fail:
     wml_dl_close(o->dl);

@@ -1,6 +1,8 @@
 /* ort/platform_posix.c - names of the ORT library, and paths as ORT takes them: UTF-8 here. */
 #include "ort/internal.h"
 
+#include <dlfcn.h>
+
 #if defined(__APPLE__)
 const char *const wml_ort_library_names[] = {"libonnxruntime.dylib", NULL};
 #define SYSTEM "osx"
@@ -26,4 +28,10 @@ void wml_ort_path_release(struct wml_ort_path *p)
 {
     free(p->ptr);
     p->ptr = NULL;
+}
+
+void wml_ort_pin(const char *path)
+{
+    void *handle = dlopen(path, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+    if (handle) dlclose(handle);
 }
