@@ -28,3 +28,11 @@ else()
     target_include_directories(wml_yyjson SYSTEM INTERFACE ${WML_YYJSON_INCLUDE})
     target_link_libraries(wml_yyjson INTERFACE ${WML_YYJSON_LIB})
 endif()
+
+# stb_image (Debian: libstb-dev): its inflate reads compressed .npz members.
+find_path(WML_STB_INCLUDE stb_image.h PATH_SUFFIXES stb NO_CMAKE_FIND_ROOT_PATH)
+if(NOT WML_STB_INCLUDE)
+    message(FATAL_ERROR "stb_image.h not found: run scripts/setup, or install libstb-dev")
+endif()
+add_library(wml_stb INTERFACE)
+target_include_directories(wml_stb SYSTEM INTERFACE ${WML_STB_INCLUDE})
