@@ -104,6 +104,8 @@ static bool same_file(const char *a, const char *b)
 static bool belongs(const struct wml_ort_device *d, const struct wml_ep_library *l)
 {
     const char *from = wml_pair_find(d->ep_meta, d->n_ep_meta, "library_path");
+    /* A plugin may list variants of its EP under other names, such as OpenVINO's ".AUTO". */
+    if (l->ep && strcmp(d->ep, l->name)) return false;
     if (l->path && from && from[0]) return same_file(l->path, from);
     return !strcmp(d->ep, l->name);
 }
@@ -124,8 +126,9 @@ static void take(struct search *s, const struct wml_ep_library *l, const struct 
     t->ep_name = wml_arena_cstr(&t->arena, wml_str(d->ep));
     t->library = l->path ? wml_arena_cstr(&t->arena, wml_str(l->path)) : NULL;
     t->source_tag = wml_arena_cstr(&t->arena, wml_str(l->source_tag ? l->source_tag : "directory"));
-    const char *version = wml_pair_find(d->ep_meta, d->n_ep_meta, "version");
-    if (!version || !version[0]) version = l->version;
+    const char *version = l->version; /* of the package; what the plugin says may be a build number */
+    if (!version) version = wml_pair_find(d->ep_meta, d->n_ep_meta, "version");
+    if (version && !version[0]) version = NULL;
     if (!version && !l->path) version = wml_ort_info(s->ort).version;
     t->ep_version = version ? wml_arena_cstr(&t->arena, wml_str(version)) : NULL;
     t->type = type;

@@ -86,11 +86,16 @@ static const char *find_location(const char *p, const char *end, const char **af
     return NULL;
 }
 
-static struct wml_str first_line(const char *raw)
+/* OpenVINO puts "Exception from file:line:" on lines of their own and the reason on the last. */
+static struct wml_str pick_line(const char *raw)
 {
     struct wml_str s = wml_str_trim(wml_str(raw ? raw : ""));
     size_t cut = wml_str_find(s, '\n');
-    return cut == SIZE_MAX ? s : wml_str_sub(s, 0, cut);
+    if (cut == SIZE_MAX) return s;
+    struct wml_str first = wml_str_trim(wml_str_sub(s, 0, cut));
+    size_t last = wml_str_rfind(s, '\n');
+    bool wrapped = wml_str_has(first, "Exception from ") && wml_str_ends(first, ":");
+    return wrapped ? wml_str_trim(wml_str_sub(s, last + 1, s.len)) : first;
 }
 
 /* "... for the following indices\n index: 0 Got: 2 Expected: 1\n Please fix ..." in one line. */
@@ -128,10 +133,51 @@ static void drop_condition(struct wml_str *s)
         }
 }
 
+/* "Non-zero status code returned while running Add node. Name:'n' Status Message: reason": the node's name
+ * and type go to the front; nodes that an EP made have names that help nobody. */
+static void say_node(const char *raw, struct wml_buf *out)
+{
+    struct wml_str s = wml_str(raw ? raw : "");
+    static const char mark[] = "returned while running ", name[] = " node. Name:'";
+    size_t from = SIZE_MAX, middle = SIZE_MAX;
+    for (size_t i = 0; i + sizeof mark - 1 < s.len && from == SIZE_MAX; i++)
+        if (!memcmp(s.ptr + i, mark, sizeof mark - 1)) from = i + sizeof mark - 1;
+    if (from == SIZE_MAX) return;
+    for (size_t i = from; i + sizeof name - 1 < s.len && middle == SIZE_MAX; i++)
+        if (!memcmp(s.ptr + i, name, sizeof name - 1)) middle = i;
+    if (middle == SIZE_MAX) return;
+    struct wml_str op = wml_str_sub(s, from, middle);
+    struct wml_str rest = wml_str_sub(s, middle + sizeof name - 1, s.len);
+    struct wml_str node = wml_str_sub(rest, 0, wml_str_find(rest, '\''));
+    static const char ep[] = "ExecutionProvider";
+    for (size_t i = 0; i + sizeof ep - 1 <= op.len; i++)
+        if (!memcmp(op.ptr + i, ep, sizeof ep - 1)) {
+            wml_buf_fmt(out, "in a part of %.*s: ", WML_ARG(wml_str_sub(op, 0, i + sizeof ep - 1)));
+            return;
+        }
+    wml_buf_fmt(out, "node \"%.*s\" (%.*s): ", WML_ARG(node), WML_ARG(op));
+}
+
+/* "[ONNXRuntimeError] : 1 : FAIL : reason" -> "reason", also in the middle. */
+static void drop_codes(struct wml_buf *text)
+{
+    static const char mark[] = "[ONNXRuntimeError] : ";
+    char *at;
+    while (text->len && (at = strstr(text->ptr, mark)) != NULL) {
+        char *end = at + sizeof mark - 1;
+        for (unsigned colons = 0; *end && colons < 2; end++)
+            colons += *end == ':';
+        while (*end == ' ')
+            end++;
+        memmove(at, end, strlen(end) + 1);
+        text->len = strlen(text->ptr);
+    }
+}
+
 void wml_ort_clean_message(const char *raw, struct wml_buf *out)
 {
     struct wml_buf joined = {.max = 4096};
-    struct wml_str s = first_line(raw);
+    struct wml_str s = pick_line(raw);
     if (wml_str_has(s, "for the following indices")) {
         join_lines(raw, &joined);
         s = wml_buf_view(&joined);
@@ -139,6 +185,8 @@ void wml_ort_clean_message(const char *raw, struct wml_buf *out)
     drop_front(&s, "Load model from ", " failed:");
     drop_front(&s, "Exception during initialization:", "");
     drop_front(&s, "Exception during loading:", "");
+    drop_front(&s, "Error creating execution provider:", "");
+    drop_front(&s, "Non-zero status code returned while running", "Status Message:");
     struct wml_buf text = {.max = 4096};
     const char *p = s.ptr, *end = s.ptr + s.len, *after, *at;
     while (p < end && (at = find_location(p, end, &after)) != NULL) {
@@ -146,10 +194,12 @@ void wml_ort_clean_message(const char *raw, struct wml_buf *out)
         p = after;
     }
     if (p < end) wml_buf_add(&text, p, (size_t)(end - p));
+    drop_codes(&text);
     struct wml_str t = wml_str_trim(wml_buf_view(&text));
     drop_condition(&t);
     while (t.len && (t.ptr[t.len - 1] == '.' || t.ptr[t.len - 1] == ' '))
         t.len--;
+    say_node(raw, out);
     wml_buf_str(out, t.len ? t : WML_STR("no reason was given"));
     wml_buf_release(&text);
     wml_buf_release(&joined);

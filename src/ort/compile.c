@@ -49,7 +49,9 @@ bool wml_ort_compile(struct wml_ort *o, const struct wml_model_source *m, const 
                     WML_E_RUNTIME, err))
         goto done;
     if (!set_input(o, m, mc, err) || !set_output(o, opts, mc, err)) goto done;
-    ok = wml_ort_ok(o, c->CompileModel(o->env, mc), WML_E_LOAD, err);
+    wml_buf_clear(&o->refusal);
+    ok = wml_ort_ok(o, c->CompileModel(o->env, mc), WML_E_RUNTIME, err);
+    if (!ok) wml_ort_check_refusal(o, &opts->session, err); /* says more than "nothing was compiled" */
 done:
     if (mc) c->ReleaseModelCompilationOptions(mc);
     if (so) o->api->ReleaseSessionOptions(so);

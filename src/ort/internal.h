@@ -23,6 +23,7 @@ struct wml_ort {
     unsigned minor;           /* 1.<minor>.x */
     struct wml_mutex *log_lock;
     struct wml_buf log, log_view;
+    struct wml_buf refusal; /* an EP failed to say what it can run; ORT only logs that */
     const char *const *builtin;
     WML_VEC(struct wml_pair) library; /* registered: name, file; in the arena */
     const struct wml_ort_device *device; /* NULL: to be listed again */
@@ -35,8 +36,8 @@ struct wml_session {
     OrtSession *session;
     struct wml_arena arena;
     struct wml_io *input, *output;
-    size_t n_inputs, n_outputs;
-    const char **input_name, **output_name; /* the names again, as Run wants them */
+    size_t n_inputs, n_optional, n_outputs; /* input: the optional ones follow the others */
+    const char **output_name; /* the names again, as Run wants them */
     char *label;                            /* the model in messages */
     struct wml_placed *placed;
     size_t n_placed;
@@ -81,6 +82,8 @@ bool wml_ort_config(const struct wml_ort *o, OrtSessionOptions *so, const char *
 /* Opens m with finished options; no inputs or outputs are read. */
 bool wml_ort_create(struct wml_ort *o, const struct wml_model_source *m, const OrtSessionOptions *so,
                     OrtSession **out, struct wml_err *err);
+/* False when an EP of opts failed to start while a session was made. Clear o->refusal before. */
+bool wml_ort_check_refusal(struct wml_ort *o, const struct wml_session_opts *opts, struct wml_err *err);
 /* "file.onnx", or "the model" for bytes. */
 const char *wml_ort_label(const struct wml_model_source *m);
 

@@ -40,6 +40,8 @@ void ORT_API_CALL wml_ort_log_line(void *param, OrtLoggingLevel severity, const 
     struct wml_str text = wml_str_trim(wml_str(message ? message : ""));
     if (text.len > 2000) text.len = 2000;
     wml_mutex_lock(o->log_lock);
+    if (level == WML_LOG_ERROR && wml_str_has(text, "GetCapability() for ") && !o->refusal.len)
+        wml_buf_str(&o->refusal, text);
     if (level <= WML_LOG_WARN) {
         make_room(&o->log, text.len + 1);
         wml_buf_str(&o->log, text);

@@ -123,6 +123,7 @@ static void free_ort(struct wml_ort *o)
     wml_mutex_free(o->log_lock);
     wml_buf_release(&o->log);
     wml_buf_release(&o->log_view);
+    wml_buf_release(&o->refusal);
     wml_arena_release(&o->arena);
     free(o);
 }

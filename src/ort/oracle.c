@@ -47,11 +47,11 @@ bool wml_oracle_eval(struct wml_ort *o, const struct wml_model_source *m, struct
     struct owner *w = wml_xcalloc(1, sizeof *w);
     out->owner = w;
     if (!wml_session_open(o, m, &opts, &w->s, err)) goto fail;
-    struct wml_arena none = {0}; /* inputs with defaults are left to them */
-    struct wml_tensor_view *input = WML_NEW_ARRAY(&none, struct wml_tensor_view, w->s->n_inputs + 1);
-    bool ok = wml_run_new(w->s, input, w->s->n_inputs, &w->r, err) && wml_run_once(w->r, err);
-    wml_arena_release(&none);
-    if (!ok) goto fail;
+    if (w->s->n_inputs) {
+        wml_fail(err, WML_E_INTERNAL, "evaluate: the model has the input \"%s\"", w->s->input[0].name);
+        goto fail;
+    }
+    if (!wml_run_new(w->s, NULL, 0, &w->r, err) || !wml_run_once(w->r, err)) goto fail;
     for (size_t i = 0; i < w->s->n_outputs; i++) {
         struct wml_tensor_view v;
         if (!wml_run_output(w->r, i, &v, err)) goto fail;

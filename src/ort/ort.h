@@ -105,6 +105,8 @@ struct wml_io { /* one input or output */
 };
 const struct wml_io *wml_session_inputs(const struct wml_session *s, size_t *n);
 const struct wml_io *wml_session_outputs(const struct wml_session *s, size_t *n);
+/* Inputs with a default in the model, which are not among the inputs. */
+const struct wml_io *wml_session_optional_inputs(const struct wml_session *s, size_t *n);
 
 struct wml_placed { /* a group of nodes that one EP runs */
     const char *ep;
@@ -127,8 +129,8 @@ struct wml_tensor_view { /* dense tensor; data borrowed (in) or owned by the res
 };
 
 struct wml_run; /* inputs bound once, outputs pre-allocated where their shape is known */
-/* Inputs in the order of wml_session_inputs; data must outlive the run. A NULL `data` leaves the input
- * out (only for inputs with a default). */
+/* Inputs in the order of wml_session_inputs, after them (if wanted) the optional ones; data must outlive the
+ * run. A NULL `data` leaves an optional input out. Strings: data is an array of char pointers. */
 bool wml_run_new(struct wml_session *s, const struct wml_tensor_view *input, size_t n, struct wml_run **out,
                  struct wml_err *err);
 /* One inference: nothing but the call of ORT. */

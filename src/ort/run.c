@@ -72,8 +72,11 @@ bool wml_run_new(struct wml_session *s, const struct wml_tensor_view *input, siz
                  struct wml_err *err)
 {
     *out = NULL;
-    if (n != s->n_inputs)
+    if (n < s->n_inputs || n > s->n_inputs + s->n_optional)
         return wml_fail(err, WML_E_USAGE, "%s has %zu inputs, %zu were given", s->label, s->n_inputs, n);
+    for (size_t i = 0; i < s->n_inputs; i++)
+        if (!input[i].data)
+            return wml_fail(err, WML_E_USAGE, "%s: input \"%s\" got no data", s->label, s->input[i].name);
     struct wml_run *r = wml_xcalloc(1, sizeof *r);
     r->s = s;
     r->input = WML_NEW_ARRAY(&r->arena, OrtValue *, n + 1);
@@ -154,8 +157,8 @@ void wml_run_free(struct wml_run *r)
 {
     if (!r) return;
     const OrtApi *api = r->s->o->api;
-    for (size_t i = 0; i <= r->n_fed && i < r->s->n_inputs; i++)
-        if (r->input[i]) api->ReleaseValue(r->input[i]);
+    for (size_t i = 0; r->input[i]; i++) /* a NULL ends it, also when one could not be made */
+        api->ReleaseValue(r->input[i]);
     for (size_t i = 0; i < r->s->n_outputs; i++)
         if (r->output[i]) api->ReleaseValue(r->output[i]);
     wml_arena_release(&r->views);

@@ -31,41 +31,77 @@ bool wml_ort_create(struct wml_ort *o, const struct wml_model_source *m, const O
     return ok ? true : wml_wrap(err, "cannot load %s", m->path);
 }
 
-static bool read_side(struct wml_session *s, bool input, struct wml_err *err)
+enum side { INPUT, OPTIONAL, OUTPUT };
+
+static OrtStatus *name_of(const struct wml_session *s, enum side side, size_t i, char **out)
+{
+    const OrtApi *api = s->o->api;
+    OrtAllocator *alloc = s->o->alloc;
+    return side == INPUT      ? api->SessionGetInputName(s->session, i, alloc, out)
+           : side == OPTIONAL ? api->SessionGetOverridableInitializerName(s->session, i, alloc, out)
+                              : api->SessionGetOutputName(s->session, i, alloc, out);
+}
+
+static OrtStatus *type_of(const struct wml_session *s, enum side side, size_t i, OrtTypeInfo **out)
+{
+    const OrtApi *api = s->o->api;
+    return side == INPUT      ? api->SessionGetInputTypeInfo(s->session, i, out)
+           : side == OPTIONAL ? api->SessionGetOverridableInitializerTypeInfo(s->session, i, out)
+                              : api->SessionGetOutputTypeInfo(s->session, i, out);
+}
+
+static bool read_one(struct wml_session *s, enum side side, size_t i, struct wml_io *io, struct wml_err *err)
+{
+    const struct wml_ort *o = s->o;
+    char *name = NULL;
+    OrtTypeInfo *info = NULL;
+    if (!wml_ort_ok(o, name_of(s, side, i, &name), WML_E_RUNTIME, err)) return false;
+    io->name = wml_arena_cstr(&s->arena, wml_str(name));
+    o->alloc->Free(o->alloc, name);
+    if (!wml_ort_ok(o, type_of(s, side, i, &info), WML_E_RUNTIME, err)) return false;
+    bool ok = wml_ort_read_io(o, info, &s->arena, io, err);
+    o->api->ReleaseTypeInfo(info);
+    return ok ? true : wml_wrap(err, "%s \"%s\"", side == OUTPUT ? "output" : "input", io->name);
+}
+
+static bool read_all(struct wml_session *s, struct wml_err *err)
 {
     const struct wml_ort *o = s->o;
     const OrtApi *api = o->api;
-    size_t n = 0;
-    if (!wml_ort_ok(o, input ? api->SessionGetInputCount(s->session, &n) : api->SessionGetOutputCount(s->session, &n),
-                    WML_E_RUNTIME, err))
+    if (!wml_ort_ok(o, api->SessionGetInputCount(s->session, &s->n_inputs), WML_E_RUNTIME, err) ||
+        !wml_ort_ok(o, api->SessionGetOverridableInitializerCount(s->session, &s->n_optional), WML_E_RUNTIME, err) ||
+        !wml_ort_ok(o, api->SessionGetOutputCount(s->session, &s->n_outputs), WML_E_RUNTIME, err))
         return false;
-    struct wml_io *io = WML_NEW_ARRAY(&s->arena, struct wml_io, n + 1);
-    const char **names = WML_NEW_ARRAY(&s->arena, const char *, n + 1);
-    for (size_t i = 0; i < n; i++) {
-        char *name = NULL;
-        OrtTypeInfo *info = NULL;
-        OrtStatus *st = input ? api->SessionGetInputName(s->session, i, o->alloc, &name)
-                              : api->SessionGetOutputName(s->session, i, o->alloc, &name);
-        if (!wml_ort_ok(o, st, WML_E_RUNTIME, err)) return false;
-        io[i].name = names[i] = wml_arena_cstr(&s->arena, wml_str(name));
-        o->alloc->Free(o->alloc, name);
-        st = input ? api->SessionGetInputTypeInfo(s->session, i, &info)
-                   : api->SessionGetOutputTypeInfo(s->session, i, &info);
-        if (!wml_ort_ok(o, st, WML_E_RUNTIME, err)) return false;
-        bool ok = wml_ort_read_io(o, info, &s->arena, &io[i], err);
-        api->ReleaseTypeInfo(info);
-        if (!ok) return wml_wrap(err, "%s \"%s\"", input ? "input" : "output", io[i].name);
-    }
-    if (input) {
-        s->input = io;
-        s->input_name = names;
-        s->n_inputs = n;
-    } else {
-        s->output = io;
-        s->output_name = names;
-        s->n_outputs = n;
+    s->input = WML_NEW_ARRAY(&s->arena, struct wml_io, s->n_inputs + s->n_optional + 1);
+    s->output = WML_NEW_ARRAY(&s->arena, struct wml_io, s->n_outputs + 1);
+    s->output_name = WML_NEW_ARRAY(&s->arena, const char *, s->n_outputs + 1);
+    for (size_t i = 0; i < s->n_inputs; i++)
+        if (!read_one(s, INPUT, i, &s->input[i], err)) return false;
+    for (size_t i = 0; i < s->n_optional; i++)
+        if (!read_one(s, OPTIONAL, i, &s->input[s->n_inputs + i], err)) return false;
+    for (size_t i = 0; i < s->n_outputs; i++) {
+        if (!read_one(s, OUTPUT, i, &s->output[i], err)) return false;
+        s->output_name[i] = s->output[i].name;
     }
     return true;
+}
+
+/* ORT goes on without an EP that cannot start, and everything runs on the CPU: not what was asked for. */
+bool wml_ort_check_refusal(struct wml_ort *o, const struct wml_session_opts *opts, struct wml_err *err)
+{
+    if (!opts || !opts->n_devices || !o->refusal.len) return true;
+    struct wml_buf text = {.max = 4096};
+    wml_ort_clean_message(wml_buf_text(&o->refusal), &text);
+    struct wml_str s = wml_buf_view(&text);
+    static const char mark[] = " failed with error: ";
+    for (size_t i = 0; i + sizeof mark < s.len; i++)
+        if (!memcmp(s.ptr + i, mark, sizeof mark - 1)) {
+            s = wml_str_sub(s, i + sizeof mark - 1, s.len);
+            break;
+        }
+    wml_fail(err, WML_E_LOAD, "%s did not start: %.*s", opts->device[0]->ep, WML_ARG(s));
+    wml_buf_release(&text);
+    return wml_hint(err, "check the provider options (--ep-options), e.g. paths of libraries of the EP");
 }
 
 bool wml_session_open(struct wml_ort *o, const struct wml_model_source *m, const struct wml_session_opts *opts,
@@ -78,8 +114,9 @@ bool wml_session_open(struct wml_ort *o, const struct wml_model_source *m, const
     s->o = o;
     s->label = wml_arena_cstr(&s->arena, wml_path_name(wml_str(wml_ort_label(m))));
     if (!wml_ort_options(o, m, opts ? opts : &plain, &so, err)) goto done;
-    if (!wml_ort_create(o, m, so, &s->session, err)) goto done;
-    if (!read_side(s, true, err) || !read_side(s, false, err)) goto done;
+    wml_buf_clear(&o->refusal);
+    if (!wml_ort_create(o, m, so, &s->session, err) || !wml_ort_check_refusal(o, opts, err)) goto done;
+    if (!read_all(s, err)) goto done;
     ok = true;
 done:
     if (so) o->api->ReleaseSessionOptions(so);
@@ -103,6 +140,12 @@ const struct wml_io *wml_session_inputs(const struct wml_session *s, size_t *n)
 {
     *n = s->n_inputs;
     return s->input;
+}
+
+const struct wml_io *wml_session_optional_inputs(const struct wml_session *s, size_t *n)
+{
+    *n = s->n_optional;
+    return s->input + s->n_inputs;
 }
 
 const struct wml_io *wml_session_outputs(const struct wml_session *s, size_t *n)
