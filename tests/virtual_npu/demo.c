@@ -63,7 +63,9 @@ static void test_plain_device(struct demo *d)
 {
     const OrtEpDevice *e = demo_device(d);
     const char *virtual = d->api->GetKeyValue(d->api->EpDevice_EpMetadata(e), "virtual");
-    /* The environment keeps the permission that "*.virtual" gave, so either kind of device may be here. */
+    const OrtHardwareDevice *h = d->api->EpDevice_Device(e);
+    check(d->api->HardwareDevice_Type(h) == OrtHardwareDeviceType_CPU, "registered under a plain name:",
+          "a CPU stands in");
     check(virtual != NULL && strcmp(virtual, "1") == 0, "device metadata:", "virtual=1");
     check(strcmp(d->api->EpDevice_EpVendor(e), "winml") == 0, "vendor:", d->api->EpDevice_EpVendor(e));
 }
@@ -238,6 +240,7 @@ static int child(struct demo *d, const char *fault)
     const char *where = strchr(fault, '@') + 1;
     OrtSession *s;
     float y[8];
+    demo_environment("WINML_VNPU_FAULT", fault); /* the only way to ask for register and unload */
     demo_must(d, demo_register(d, "vnpu"), "register");
     if (strcmp(where, "compile") == 0 || strcmp(where, "teardown") == 0) {
         demo_must(d, demo_compile(d, demo_path(d, "child_ctx.onnx"), false, o), "compile");
@@ -254,7 +257,7 @@ static void test_deaths(struct demo *d, const char *self, const char *ort)
 {
     static const char *const what[] = {"crash", "abort", "kill", "exit", "hang"};
     static const enum demo_end ends[] = {DEMO_CRASHED, DEMO_ABORTED, DEMO_KILLED, DEMO_EXITED, DEMO_HUNG};
-    static const char *const where[] = {"compile", "load", "run", "teardown"};
+    static const char *const where[] = {"register", "compile", "load", "run", "teardown", "unload"};
     char model[1024];
     snprintf(model, sizeof(model), "%s", demo_path(d, "child_ctx.onnx"));
     for (size_t i = 0; i < sizeof(what) / sizeof(*what); i++)
@@ -265,7 +268,7 @@ static void test_deaths(struct demo *d, const char *self, const char *ort)
             snprintf(fault, sizeof(fault), "%s@%s", what[i], where[k]);
             const char *const argv[] = {self, ort, d->plugin, d->folder, "--child", fault, NULL};
             remove(model);
-            enum demo_end end = demo_child(argv, ends[i] == DEMO_HUNG ? 1500 : 60000, &code);
+            enum demo_end end = demo_child(argv, ends[i] == DEMO_HUNG ? 3000 : 60000, &code);
             bool ok = end == ends[i] && (end != DEMO_EXITED || code == 3);
 #if defined(_WIN32)
             ok = ok || (ends[i] == DEMO_ABORTED && code == 3);

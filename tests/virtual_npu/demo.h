@@ -29,6 +29,8 @@ void demo_close(struct demo *d);
 /* CreateEpFactories of the plugin, without ORT in between. */
 void *demo_plugin_symbol(const char *plugin, const char *name);
 
+void demo_environment(const char *name, const char *value);
+
 /* Ends the program with the message when st is a failure. */
 void demo_must(const struct demo *d, OrtStatus *st, const char *what);
 /* True when st is a failure whose message contains `text`; releases it. */

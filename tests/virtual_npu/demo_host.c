@@ -36,6 +36,15 @@ void *demo_plugin_symbol(const char *plugin, const char *name)
     return open_symbol(plugin, name);
 }
 
+void demo_environment(const char *name, const char *value)
+{
+#if defined(_WIN32)
+    _putenv_s(name, value);
+#else
+    setenv(name, value, 1);
+#endif
+}
+
 /* ORT's paths are wide on Windows; those of this program are ASCII. */
 static const ORTCHAR_T *native(const char *path)
 {

@@ -1,8 +1,8 @@
 /* kernel.c - runs a compiled sub-graph in an inner session on ORT's CPU EP.
  *
  * The inner session takes ORT's graph as it is, without optimisations: the nodes keep their names, and the
- * results are those of the CPU EP, bit by bit. Inputs are handed through; outputs are copied, since their
- * shapes may be known only after the run. */
+ * results are those of the CPU EP with as many threads, bit by bit. Inputs are handed through; outputs are
+ * copied, since their shapes may be known only after the run. */
 #include "kernel.h"
 #include "partition.h"
 #include "profile.h"
@@ -137,7 +137,7 @@ static OrtStatus *create_session(struct vnpu_ep *ep, const void *bytes, size_t n
     VNPU_GOTO(api->CreateEnv(ORT_LOGGING_LEVEL_WARNING, "vnpu", &env));
     VNPU_GOTO(api->CreateSessionOptions(&so));
     VNPU_GOTO(api->SetSessionGraphOptimizationLevel(so, ORT_DISABLE_ALL));
-    VNPU_GOTO(api->SetIntraOpNumThreads(so, 1));
+    VNPU_GOTO(api->SetIntraOpNumThreads(so, (int)ep->options.threads));
     VNPU_GOTO(api->CreateSessionFromArray(env, bytes, n, so, out));
 done:
     if (so != NULL)

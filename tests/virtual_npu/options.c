@@ -60,7 +60,7 @@ static OrtStatus *read_latency(const OrtApi *api, const char *key, const char *v
 static OrtStatus *read_count(const OrtApi *api, const char *key, const char *value, void *out)
 {
     uint64_t n = 0;
-    VNPU_TRY(read_number(api, key, value, 1000000, &n));
+    VNPU_TRY(read_number(api, key, value, 10000, &n));
     *(size_t *)out = (size_t)n;
     return NULL;
 }
@@ -103,6 +103,7 @@ static const struct row {
     {"ops", read_text, offsetof(struct vnpu_options, ops)},
     {"refuse_ops", read_text, offsetof(struct vnpu_options, refuse_ops)},
     {"min_nodes", read_count, offsetof(struct vnpu_options, min_nodes)},
+    {"threads", read_count, offsetof(struct vnpu_options, threads)},
     {"latency_us", read_latency, offsetof(struct vnpu_options, latency_us)},
     {"profiling_level", read_level, offsetof(struct vnpu_options, profiling)},
     {"profiling_file_path", read_text, offsetof(struct vnpu_options, profiling_file)},
@@ -170,7 +171,7 @@ static OrtStatus *read_all(const struct reader *r, struct vnpu_options *o)
 OrtStatus *vnpu_options_read(const OrtApi *api, const OrtSessionOptions *so, struct vnpu_options *out)
 {
     OrtKeyValuePairs *entries = NULL;
-    *out = (struct vnpu_options){.min_nodes = 1, .csv = true, .shared_context = true};
+    *out = (struct vnpu_options){.min_nodes = 1, .threads = 1, .csv = true, .shared_context = true};
     VNPU_TRY(api->GetSessionOptionsConfigEntries(so, &entries));
     OrtStatus *st = read_all(&(struct reader){api, entries}, out);
     api->ReleaseKeyValuePairs(entries);

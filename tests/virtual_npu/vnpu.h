@@ -81,6 +81,7 @@ enum vnpu_profiling { VNPU_PROFILE_OFF, VNPU_PROFILE_BASIC, VNPU_PROFILE_DETAILE
 struct vnpu_options { /* strings are owned, never NULL */
     char *ops, *refuse_ops;
     size_t min_nodes;
+    size_t threads; /* per partition; 0: as many as ORT likes */
     uint64_t latency_us;
     enum vnpu_profiling profiling;
     char *profiling_file;
