@@ -121,7 +121,8 @@ static OrtStatus *call(struct wml_run *r)
 static bool run_again(struct wml_run *r, OrtStatus *st, struct wml_err *err)
 {
     struct wml_session *s = r->s;
-    bool shape = wml_str_has(wml_str(s->o->api->GetErrorMessage(st)), "shape verification failed");
+    struct wml_str why = wml_str(s->o->api->GetErrorMessage(st));
+    bool shape = wml_str_has(why, "computed output shape") || wml_str_has(why, "shape verification failed");
     if (shape && r->n_fresh < s->n_outputs) {
         s->o->api->ReleaseStatus(st);
         r->n_fresh = 0;

@@ -16,7 +16,7 @@ const char *__lsan_default_suppressions(void)
     return "leak:libonnxruntime\nleak:libQnn\nleak:libopenvino\nleak:libtbb\nleak:libc++\nleak:_dl_\n";
 }
 
-static const char *data_path(const char *name)
+static inline const char *data_path(const char *name)
 {
     static char path[1024];
     snprintf(path, sizeof path, "%s/ort/%s.onnx", WML_TEST_DATA, name);
@@ -33,7 +33,7 @@ static const char *data_path(const char *name)
     } while (0)
 
 /* ORT, or a named skip. */
-static struct wml_ort *need_ort(struct wml_ctx *cx)
+static inline struct wml_ort *need_ort(struct wml_ctx *cx)
 {
     struct wml_ort *o = NULL;
     struct wml_err err = {0};
@@ -44,7 +44,7 @@ static struct wml_ort *need_ort(struct wml_ctx *cx)
     return o;
 }
 
-static struct wml_session *open_model(struct wml_ort *o, const char *name, const struct wml_session_opts *opts)
+static inline struct wml_session *open_model(struct wml_ort *o, const char *name, const struct wml_session_opts *opts)
 {
     struct wml_err err = {0};
     struct wml_session *s = NULL;
