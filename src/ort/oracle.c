@@ -3,13 +3,15 @@
 #include "ort/oracle.h"
 
 #include "ort/internal.h"
-#include "os/path.h"
+
+/* Prepared copies of weights speed up the second run, and there is none: weights stay in their file's map. */
+static const struct wml_pair no_prepacking[] = {{"session.disable_prepacking", "1"}};
 
 bool wml_oracle_types(struct wml_ort *o, const struct wml_model_source *m, struct wml_arena *arena,
                       struct wml_oracle_type **out, size_t *n, struct wml_err *err)
 {
     /* One thread: the session never runs, and a pool costs more than the question. */
-    const struct wml_session_opts opts = {.threads = 1};
+    const struct wml_session_opts opts = {.threads = 1, .config = no_prepacking, .n_config = 1};
     struct wml_session *s = NULL;
     *out = NULL;
     *n = 0;
@@ -42,7 +44,7 @@ struct owner { /* what the values of an evaluation live on */
 bool wml_oracle_eval(struct wml_ort *o, const struct wml_model_source *m, struct wml_oracle_values *out,
                      struct wml_err *err)
 {
-    const struct wml_session_opts opts = {.threads = 1};
+    const struct wml_session_opts opts = {.threads = 1, .config = no_prepacking, .n_config = 1};
     memset(out, 0, sizeof *out);
     struct owner *w = wml_xcalloc(1, sizeof *w);
     out->owner = w;
@@ -85,17 +87,10 @@ bool wml_oracle_optimise(struct wml_ort *o, const struct wml_model_source *m, en
     OrtSessionOptions *so = NULL;
     OrtSession *session = NULL;
     struct wml_ort_path path = {0};
-    struct wml_buf data = {0};
-    const struct wml_session_opts opts = {.level = level, .threads = 1};
+    const struct wml_session_opts opts = {.level = level, .threads = 1, .config = no_prepacking, .n_config = 1};
     if (!wml_ort_options(o, m, &opts, &so, err)) goto done;
     if (disable && disable[0] &&
         !wml_ort_config(o, so, "optimization.disable_specified_optimizers", disable, err))
-        goto done;
-    wml_buf_str(&data, wml_path_name(wml_str(output)));
-    wml_buf_cstr(&data, ".data");
-    if (!wml_ort_config(o, so, "session.optimized_model_external_initializers_file_name", wml_buf_text(&data),
-                        err) ||
-        !wml_ort_config(o, so, "session.optimized_model_external_initializers_min_size_in_bytes", "65536", err))
         goto done;
     if (!wml_ort_path_init(&path, output, err) ||
         !wml_ort_ok(o, o->api->SetOptimizedModelFilePath(so, path.ptr), WML_E_RUNTIME, err))
@@ -105,6 +100,5 @@ done:
     if (session) o->api->ReleaseSession(session);
     if (so) o->api->ReleaseSessionOptions(so);
     wml_ort_path_release(&path);
-    wml_buf_release(&data);
     return ok ? true : wml_wrap(err, "optimise with ONNX Runtime at level %s", wml_opt_level_name(level));
 }

@@ -87,6 +87,12 @@ static void test_optimise(void **state)
     assert_int_equal(count_nodes(o, wml_buf_text(&out)), 0); /* all of it was constant */
     ASSERT_OK(wml_oracle_optimise(o, &m, WML_LEVEL_BASIC, "ConstantFolding", wml_buf_text(&out), &err));
     assert_int_equal(count_nodes(o, wml_buf_text(&out)), 2);
+    struct wml_buf text = {0}; /* weights stay where they are: 24 bytes of weights/all.bin */
+    m.path = data_path("external");
+    ASSERT_OK(wml_oracle_optimise(o, &m, WML_LEVEL_ALL, NULL, wml_buf_text(&out), &err));
+    ASSERT_OK(wml_file_read(wml_buf_text(&out), 0, &text, &err));
+    assert_true(wml_str_has(wml_buf_view(&text), "weights/all.bin"));
+    wml_buf_release(&text);
     m.path = data_path("optimiser_trap"); /* ORT's failure is reported, nothing is written */
     wml_file_remove(wml_buf_text(&out));
     assert_false(wml_oracle_optimise(o, &m, WML_LEVEL_BASIC, NULL, wml_buf_text(&out), &err));
