@@ -1,5 +1,6 @@
 /* ort/run.c - inference over values made once. Outputs whose shape the model fixes get their memory before
- * the first run; the others are made by ORT in each run and released before the next. */
+ * the first run; the others are made by ORT in each run and released before the next. When all are fixed,
+ * values are bound to names once, which saves ORT the lookup in each run. */
 #include "ort/internal.h"
 
 #include <inttypes.h>
@@ -13,6 +14,7 @@ struct wml_run {
     bool *kept;        /* output i keeps its memory between runs */
     size_t *fresh;     /* the others */
     size_t n_fresh;
+    OrtIoBinding *binding; /* when no output is fresh */
     bool ran;
     struct wml_arena arena; /* of this object */
     struct wml_arena views; /* of wml_run_output; until the next run */
@@ -68,6 +70,24 @@ static OrtValue *make_output(const struct wml_ort *o, const struct wml_io *io)
     return value;
 }
 
+/* NULL when ORT cannot: Run does the same, a little slower. */
+static OrtIoBinding *bind(const struct wml_run *r)
+{
+    const struct wml_session *s = r->s;
+    const struct wml_ort *o = s->o;
+    OrtIoBinding *b = NULL;
+    if (r->n_fresh || !s->n_outputs || !wml_ort_ok(o, o->api->CreateIoBinding(s->session, &b), WML_E_RUN, NULL))
+        return NULL;
+    bool ok = true;
+    for (size_t i = 0; i < r->n_fed && ok; i++)
+        ok = wml_ort_ok(o, o->api->BindInput(b, r->input_name[i], r->input[i]), WML_E_RUN, NULL);
+    for (size_t i = 0; i < s->n_outputs && ok; i++)
+        ok = wml_ort_ok(o, o->api->BindOutput(b, s->output_name[i], r->output[i]), WML_E_RUN, NULL);
+    if (ok) return b;
+    o->api->ReleaseIoBinding(b);
+    return NULL;
+}
+
 bool wml_run_new(struct wml_session *s, const struct wml_tensor_view *input, size_t n, struct wml_run **out,
                  struct wml_err *err)
 {
@@ -97,6 +117,7 @@ bool wml_run_new(struct wml_session *s, const struct wml_tensor_view *input, siz
         r->kept[i] = r->output[i] != NULL;
         if (!r->kept[i]) r->fresh[r->n_fresh++] = i;
     }
+    r->binding = bind(r);
     *out = r;
     return true;
 }
@@ -113,6 +134,7 @@ static void drop_fresh(struct wml_run *r)
 static OrtStatus *call(struct wml_run *r)
 {
     struct wml_session *s = r->s;
+    if (r->binding) return s->o->api->RunWithBinding(s->session, NULL, r->binding);
     return s->o->api->Run(s->session, NULL, r->input_name, (const OrtValue *const *)r->input, r->n_fed,
                           s->output_name, s->n_outputs, r->output);
 }
@@ -125,6 +147,8 @@ static bool run_again(struct wml_run *r, OrtStatus *st, struct wml_err *err)
     bool shape = wml_str_has(why, "computed output shape") || wml_str_has(why, "shape verification failed");
     if (shape && r->n_fresh < s->n_outputs) {
         s->o->api->ReleaseStatus(st);
+        if (r->binding) s->o->api->ReleaseIoBinding(r->binding);
+        r->binding = NULL;
         r->n_fresh = 0;
         for (size_t i = 0; i < s->n_outputs; i++) {
             r->kept[i] = false;
@@ -158,6 +182,7 @@ void wml_run_free(struct wml_run *r)
 {
     if (!r) return;
     const OrtApi *api = r->s->o->api;
+    if (r->binding) api->ReleaseIoBinding(r->binding);
     for (size_t i = 0; r->input[i]; i++) /* a NULL ends it, also when one could not be made */
         api->ReleaseValue(r->input[i]);
     for (size_t i = 0; i < r->s->n_outputs; i++)
