@@ -1,5 +1,5 @@
-/* compile.c - OrtEp::Compile: sub-graphs become programs, EPContext nodes give their programs back, and
- * each program becomes a kernel. */
+/* compile.c - OrtEp::Compile: sub-graphs become programs, EPContext nodes give their programs back,
+ * and each program becomes a kernel. */
 #include "context.h"
 #include "kernel.h"
 #include "model.h"
@@ -51,11 +51,10 @@ static OrtStatus *strike(struct job *j)
         compiles = compiles || j->context[i] == NULL;
     }
     if (loads && ep->options.context_enable)
-        return vnpu_fail(ep->api, "the model is compiled already; compile the model it was made from");
-    if (compiles)
-        VNPU_TRY(vnpu_fault_strike(ep->api, &ep->options.fault, VNPU_COMPILE));
-    if (!loads || ep->loaded)
-        return NULL;
+        return vnpu_fail(ep->api,
+                         "the model is compiled already; compile the model it was made from");
+    if (compiles) VNPU_TRY(vnpu_fault_strike(ep->api, &ep->options.fault, VNPU_COMPILE));
+    if (!loads || ep->loaded) return NULL;
     ep->loaded = true;
     return vnpu_fault_strike(ep->api, &ep->options.fault, VNPU_LOAD);
 }
@@ -67,16 +66,15 @@ static OrtStatus *make_kernel(struct job *j, size_t i)
     const char *name;
     uint64_t start = vnpu_now_ns();
     if (j->context[i] != NULL) {
-        VNPU_TRY(vnpu_kernel_create(ep, j->name[i], j->bytes[i], j->size[i], j->fused[i], j->context[i],
-                                    &j->kernel[i]));
+        VNPU_TRY(vnpu_kernel_create(ep, j->name[i], j->bytes[i], j->size[i], j->fused[i],
+                                    j->context[i], &j->kernel[i]));
     } else {
         VNPU_TRY(ep->api->Node_GetName(j->fused[i], &name));
         VNPU_TRY(vnpu_copy_string(ep->api, name, &p->name));
         VNPU_TRY(vnpu_model_write(ep->api, j->graphs[i], j->fused[i], name, &p->model));
         VNPU_TRY(vnpu_kernel_create(ep, name, p->model.ptr, p->model.len, j->fused[i], j->fused[i],
                                     &j->kernel[i]));
-        if (!ep->options.context_enable)
-            vnpu_buf_release(&p->model);
+        if (!ep->options.context_enable) vnpu_buf_release(&p->model);
     }
     vnpu_log(ep->api, ep->logger, ORT_LOGGING_LEVEL_INFO, "%s is ready", j->kernel[i]->name);
     return vnpu_profile_ready(ep->profile, j->context[i] != NULL, vnpu_now_ns() - start);
@@ -90,13 +88,12 @@ static OrtStatus *run_job(struct job *j, OrtNode **context_nodes)
     VNPU_TRY(vnpu_context_load(j->ep, j->graphs, j->context, j->n, j->bytes, j->size, j->name));
     for (size_t i = 0; i < j->n; i++)
         VNPU_TRY(make_kernel(j, i));
-    if (!j->ep->options.context_enable || j->n == 0)
-        return NULL;
+    if (!j->ep->options.context_enable || j->n == 0) return NULL;
     return vnpu_context_save(j->ep, j->graphs[0], j->fused, j->program, j->n, context_nodes);
 }
 
-OrtStatus *vnpu_compile(struct vnpu_ep *ep, const OrtGraph **graphs, const OrtNode **fused, size_t n,
-                        OrtNodeComputeInfo **infos, OrtNode **context_nodes)
+OrtStatus *vnpu_compile(struct vnpu_ep *ep, const OrtGraph **graphs, const OrtNode **fused,
+                        size_t n, OrtNodeComputeInfo **infos, OrtNode **context_nodes)
 {
     struct job j = {.ep = ep, .graphs = graphs, .fused = fused, .n = n};
     OrtStatus *st = run_job(&j, context_nodes);
@@ -105,8 +102,7 @@ OrtStatus *vnpu_compile(struct vnpu_ep *ep, const OrtGraph **graphs, const OrtNo
             free(j.program[i].name);
             vnpu_buf_release(&j.program[i].model);
         }
-        if (j.name != NULL)
-            free(j.name[i]);
+        if (j.name != NULL) free(j.name[i]);
         if (j.kernel != NULL && st != NULL)
             vnpu_kernel_free(j.kernel[i]);
         else if (j.kernel != NULL)

@@ -3,8 +3,8 @@
  * A blob holds one or more programs; all numbers are little-endian:
  *   "VNPUCTX1", count:u32, then per program
  *   name length:u32, model length:u64, FNV-1a of the model:u64, name, ONNX model
- * It lies in the node (embed_mode 1) or in <stem>_vnpu.bin beside the model (embed_mode 0). What is read
- * back is not trusted: every length is checked against what is left. */
+ * It lies in the node (embed_mode 1) or in <stem>_vnpu.bin beside the model (embed_mode 0). What is
+ * read back is not trusted: every length is checked against what is left. */
 #include "context.h"
 #include "partition.h"
 #include "sys.h"
@@ -72,16 +72,20 @@ static OrtStatus *find_program(const OrtApi *api, const struct vnpu_context *c, 
     const unsigned char *p = c->bytes, *end = c->bytes + c->n;
     *bytes = NULL;
     if (c->n < sizeof(magic) + 4 || memcmp(p, magic, sizeof(magic)) != 0)
-        return vnpu_fail(api, "the context of %s is not one of a virtual NPU (%zu bytes)", name, c->n);
+        return vnpu_fail(api, "the context of %s is not one of a virtual NPU (%zu bytes)", name,
+                         c->n);
     uint64_t count = get_number(p + sizeof(magic), 4);
     p += sizeof(magic) + 4;
     for (uint64_t i = 0; i < count; i++) {
         if ((size_t)(end - p) < ENTRY_HEADER)
-            return vnpu_fail(api, "the context of %s ends inside program %llu", name, (unsigned long long)i);
-        uint64_t name_len = get_number(p, 4), len = get_number(p + 4, 8), hash = get_number(p + 12, 8);
+            return vnpu_fail(api, "the context of %s ends inside program %llu", name,
+                             (unsigned long long)i);
+        uint64_t name_len = get_number(p, 4), len = get_number(p + 4, 8),
+                 hash = get_number(p + 12, 8);
         p += ENTRY_HEADER;
         if (name_len > (size_t)(end - p) || len > (size_t)(end - p) - name_len)
-            return vnpu_fail(api, "the context of %s ends inside program %llu", name, (unsigned long long)i);
+            return vnpu_fail(api, "the context of %s ends inside program %llu", name,
+                             (unsigned long long)i);
         bool same = name_len == strlen(name) && memcmp(p, name, (size_t)name_len) == 0;
         p += name_len;
         if (same || count == 1) {
@@ -108,7 +112,8 @@ static size_t folder_length(const char *path)
     return n;
 }
 
-/* The path of the compiled model, as the session says or as ORT would choose; empty when it has none. */
+/* The path of the compiled model, as the session says or as ORT would choose; empty when it has
+ * none. */
 static OrtStatus *model_path(const struct vnpu_ep *ep, const OrtGraph *graph, bool writing,
                              char out[PATH_MAX_BYTES])
 {
@@ -135,21 +140,21 @@ static OrtStatus *model_path(const struct vnpu_ep *ep, const OrtGraph *graph, bo
 
 static OrtStatus *open_failed(const OrtApi *api, const char *what, const char *path)
 {
-    return vnpu_fail(api, "cannot %s %s: is the folder there and are you allowed to use it?", what, path);
+    return vnpu_fail(api, "cannot %s %s: is the folder there and are you allowed to use it?", what,
+                     path);
 }
 
 /* Half a file never carries the final name. */
 static OrtStatus *write_file(const OrtApi *api, const char *path, const struct vnpu_buf *b)
 {
     char temporary[PATH_MAX_BYTES + 32];
-    snprintf(temporary, sizeof(temporary), "%s.%llu.tmp", path, (unsigned long long)vnpu_process_id());
+    snprintf(temporary, sizeof(temporary), "%s.%llu.tmp", path,
+             (unsigned long long)vnpu_process_id());
     FILE *f = vnpu_fopen(temporary, "wb");
-    if (f == NULL)
-        return open_failed(api, "create", temporary);
+    if (f == NULL) return open_failed(api, "create", temporary);
     bool ok = fwrite(b->ptr, 1, b->len, f) == b->len;
     ok = fclose(f) == 0 && ok;
-    if (ok && vnpu_rename(temporary, path))
-        return NULL;
+    if (ok && vnpu_rename(temporary, path)) return NULL;
     vnpu_remove(temporary);
     return open_failed(api, "write", path);
 }
@@ -169,22 +174,23 @@ static OrtStatus *read_file(const OrtApi *api, const char *path, struct vnpu_buf
 
 /* --- saving --- */
 
-static OrtStatus *save_sidecar(struct vnpu_ep *ep, const OrtGraph *graph, const struct vnpu_buf *blob,
-                               char name[PATH_MAX_BYTES])
+static OrtStatus *save_sidecar(struct vnpu_ep *ep, const OrtGraph *graph,
+                               const struct vnpu_buf *blob, char name[PATH_MAX_BYTES])
 {
     char path[PATH_MAX_BYTES], number[24] = "";
     VNPU_TRY(model_path(ep, graph, true, path));
     if (*path == '\0')
-        return vnpu_fail(ep->api, "a context file needs a place: set ep.context_file_path or embed the context");
+        return vnpu_fail(
+            ep->api, "a context file needs a place: set ep.context_file_path or embed the context");
     size_t folder = folder_length(path), stem = strlen(path);
     const char *dot = strrchr(path + folder, '.');
-    if (dot != NULL)
-        stem = (size_t)(dot - path);
-    if (ep->n_sidecars > 0)
-        snprintf(number, sizeof(number), "_%zu", ep->n_sidecars);
-    int n = snprintf(name, PATH_MAX_BYTES, "%.*s_vnpu%s.bin", (int)(stem - folder), path + folder, number);
+    if (dot != NULL) stem = (size_t)(dot - path);
+    if (ep->n_sidecars > 0) snprintf(number, sizeof(number), "_%zu", ep->n_sidecars);
+    int n = snprintf(name, PATH_MAX_BYTES, "%.*s_vnpu%s.bin", (int)(stem - folder), path + folder,
+                     number);
     if (n < 0 || folder + (size_t)n >= PATH_MAX_BYTES)
-        return vnpu_fail(ep->api, "the path of the context file is longer than %d bytes", PATH_MAX_BYTES);
+        return vnpu_fail(ep->api, "the path of the context file is longer than %d bytes",
+                         PATH_MAX_BYTES);
     memcpy(path + folder, name, (size_t)n + 1);
     VNPU_TRY(write_file(ep->api, path, blob));
     ep->n_sidecars++;
@@ -214,7 +220,8 @@ static OrtStatus *add_text(struct attributes *a, const char *name, const char *s
     return add_bytes(a, name, s, strlen(s));
 }
 
-static OrtStatus *value_names(const OrtApi *api, const OrtValueInfo *const *v, size_t n, const char **out)
+static OrtStatus *value_names(const OrtApi *api, const OrtValueInfo *const *v, size_t n,
+                              const char **out)
 {
     for (size_t i = 0; i < n; i++)
         VNPU_TRY(api->GetValueInfoName(v[i], &out[i]));
@@ -237,8 +244,8 @@ static OrtStatus *create_node(struct vnpu_ep *ep, const OrtNode *fused, const ch
     VNPU_GOTO(vnpu_array(api, n_out, sizeof(char *), &out_name));
     VNPU_GOTO(value_names(api, in, n_in, in_name));
     VNPU_GOTO(value_names(api, result, n_out, out_name));
-    VNPU_GOTO(ep->factory->editor->CreateNode("EPContext", "com.microsoft", name, in_name, n_in, out_name,
-                                              n_out, a->v, a->n, out));
+    VNPU_GOTO(ep->factory->editor->CreateNode("EPContext", "com.microsoft", name, in_name, n_in,
+                                              out_name, n_out, a->v, a->n, out));
 done:
     free(in);
     free(result);
@@ -249,7 +256,8 @@ done:
 
 /* blob: NULL for a node whose program is inside another node's blob. */
 static OrtStatus *save_node(struct vnpu_ep *ep, const OrtGraph *graph, const OrtNode *fused,
-                            const struct vnpu_program *p, const struct vnpu_buf *blob, OrtNode **out)
+                            const struct vnpu_program *p, const struct vnpu_buf *blob,
+                            OrtNode **out)
 {
     struct attributes a = {.api = ep->api};
     char file[PATH_MAX_BYTES];
@@ -270,8 +278,7 @@ static OrtStatus *save_node(struct vnpu_ep *ep, const OrtGraph *graph, const Ort
     VNPU_GOTO(create_node(ep, fused, p->name, &a, out));
 done:
     for (size_t i = 0; i < a.n; i++)
-        if (a.v[i] != NULL)
-            ep->api->ReleaseOpAttr(a.v[i]);
+        if (a.v[i] != NULL) ep->api->ReleaseOpAttr(a.v[i]);
     return st;
 }
 
@@ -283,8 +290,7 @@ OrtStatus *vnpu_context_save(struct vnpu_ep *ep, const OrtGraph *graph, const Or
     for (size_t i = 0; i < n && st == NULL; i++) {
         bool main = i == 0 || !shared;
         struct vnpu_buf blob = {0};
-        if (main)
-            st = write_blob(ep->api, &program[i], shared ? n : 1, &blob);
+        if (main) st = write_blob(ep->api, &program[i], shared ? n : 1, &blob);
         if (st == NULL)
             st = save_node(ep, graph, fused[i], &program[i], main ? &blob : NULL, &out[i]);
         vnpu_buf_release(&blob);
@@ -299,17 +305,15 @@ OrtStatus *vnpu_context_save(struct vnpu_ep *ep, const OrtGraph *graph, const Or
 
 /* --- loading --- */
 
-/* A context file lies in the model's folder or below; a path that leads elsewhere is never opened. */
+/* A context file lies in the model's folder or below; any other path is never opened. */
 static bool path_escapes(const char *p)
 {
-    if (vnpu_is_separator(*p) || strchr(p, ':') != NULL)
-        return true;
+    if (vnpu_is_separator(*p) || strchr(p, ':') != NULL) return true;
     for (const char *part = p; *part != '\0';) {
         size_t n = 0;
         while (part[n] != '\0' && !vnpu_is_separator(part[n]))
             n++;
-        if (n == 2 && part[0] == '.' && part[1] == '.')
-            return true;
+        if (n == 2 && part[0] == '.' && part[1] == '.') return true;
         part += n + (part[n] != '\0');
     }
     return *p == '\0';
@@ -350,18 +354,16 @@ static OrtStatus *load_main(struct vnpu_ep *ep, const OrtGraph *graph, const Ort
     struct vnpu_context *c = room;
     *c = (struct vnpu_context){.next = ep->contexts, .bytes = blob.ptr, .n = blob.len};
     ep->contexts = c;
-    if (embed != 0)
-        cache = NULL; /* its bytes are the context's now */
+    if (embed != 0) cache = NULL; /* its bytes are the context's now */
     blob.ptr = NULL;
 done:
-    if (blob.ptr != (unsigned char *)cache)
-        vnpu_buf_release(&blob);
+    if (blob.ptr != (unsigned char *)cache) vnpu_buf_release(&blob);
     free(cache);
     return st;
 }
 
-static OrtStatus *find(struct vnpu_ep *ep, const OrtNode *node, const unsigned char **bytes, size_t *size,
-                       char **name)
+static OrtStatus *find(struct vnpu_ep *ep, const OrtNode *node, const unsigned char **bytes,
+                       size_t *size, char **name)
 {
     size_t n;
     const char *node_name;
@@ -372,10 +374,11 @@ static OrtStatus *find(struct vnpu_ep *ep, const OrtNode *node, const unsigned c
     }
     for (const struct vnpu_context *c = ep->contexts; c != NULL; c = c->next) {
         VNPU_TRY(find_program(ep->api, c, *name, bytes, size));
-        if (*bytes != NULL)
-            return NULL;
+        if (*bytes != NULL) return NULL;
     }
-    return vnpu_fail(ep->api, "no context holds the program %s; is the node with main_context 1 missing?", *name);
+    return vnpu_fail(ep->api,
+                     "no context holds the program %s; is the node with main_context 1 missing?",
+                     *name);
 }
 
 static OrtStatus *context_node(const struct vnpu_ep *ep, const OrtGraph *graph, const OrtNode **out)
@@ -384,31 +387,32 @@ static OrtStatus *context_node(const struct vnpu_ep *ep, const OrtGraph *graph, 
     size_t n;
     bool yes = false;
     OrtStatus *st = vnpu_graph_nodes(ep->api, graph, &nodes, &n);
-    if (st == NULL && n == 1)
-        st = vnpu_is_context_node(ep, nodes[0], &yes);
+    if (st == NULL && n == 1) st = vnpu_is_context_node(ep, nodes[0], &yes);
     *out = yes ? nodes[0] : NULL;
     free(nodes);
     return st;
 }
 
-OrtStatus *vnpu_context_nodes(struct vnpu_ep *ep, const OrtGraph **graphs, size_t n, const OrtNode **nodes)
+OrtStatus *vnpu_context_nodes(struct vnpu_ep *ep, const OrtGraph **graphs, size_t n,
+                              const OrtNode **nodes)
 {
     for (size_t i = 0; i < n; i++)
         VNPU_TRY(context_node(ep, graphs[i], &nodes[i]));
     return NULL;
 }
 
-OrtStatus *vnpu_context_load(struct vnpu_ep *ep, const OrtGraph **graphs, const OrtNode *const *nodes, size_t n,
-                             const unsigned char **bytes, size_t *size, char **name)
+OrtStatus *vnpu_context_load(struct vnpu_ep *ep, const OrtGraph **graphs,
+                             const OrtNode *const *nodes, size_t n, const unsigned char **bytes,
+                             size_t *size, char **name)
 {
     for (size_t i = 0; i < n; i++) {
         int64_t main = 0;
         if (nodes[i] != NULL)
             VNPU_TRY(vnpu_int_attribute(ep->api, nodes[i], "main_context", 1, &main));
-        if (main == 0)
-            continue;
+        if (main == 0) continue;
         VNPU_TRY(load_main(ep, graphs[i], nodes[i]));
-        VNPU_TRY(find(ep, nodes[i], &bytes[i], &size[i], &name[i])); /* newest first: its own blob */
+        VNPU_TRY(
+            find(ep, nodes[i], &bytes[i], &size[i], &name[i])); /* newest first: its own blob */
     }
     for (size_t i = 0; i < n; i++)
         if (nodes[i] != NULL && bytes[i] == NULL)

@@ -2,7 +2,8 @@
  *
  *   vnpu_selftest ORT_LIBRARY PLUGIN FOLDER
  *
- * It writes one line per check and ends with 0 when all hold, 1 when one does not, 77 when ORT is missing. */
+ * It writes one line per check and ends with 0 when all hold, 1 when one does not, 77 when ORT is
+ * missing. */
 #include "demo.h"
 #include "demo_child.h"
 
@@ -43,19 +44,21 @@ static void test_old_ort(struct demo *d)
     size_t n = 9;
     void *p = demo_plugin_symbol(d->plugin, "CreateEpFactories");
     check(p != NULL, "plugin exports", "CreateEpFactories");
-    if (p == NULL)
-        return;
+    if (p == NULL) return;
     memcpy(&create, &p, sizeof(create));
     real_base = d->base;
-    check(demo_says(d, create("vnpu", &old, NULL, factories, 4, &n), "this is ONNX Runtime 1.19.0") && n == 0,
-          "an older ORT is refused:", "with its version in the message");
+    check(
+        demo_says(d, create("vnpu", &old, NULL, factories, 4, &n), "this is ONNX Runtime 1.19.0") &&
+            n == 0,
+        "an older ORT is refused:", "with its version in the message");
 }
 
 static void test_device(struct demo *d)
 {
     demo_must(d, demo_register(d, "vnpu.virtual"), "register vnpu.virtual");
     const OrtHardwareDevice *h = d->api->EpDevice_Device(demo_device(d));
-    check(d->api->HardwareDevice_Type(h) == OrtHardwareDeviceType_NPU, "registered as *.virtual:", "an NPU");
+    check(d->api->HardwareDevice_Type(h) == OrtHardwareDeviceType_NPU,
+          "registered as *.virtual:", "an NPU");
     demo_must(d, demo_unregister(d, "vnpu.virtual"), "unregister vnpu.virtual");
 }
 
@@ -64,10 +67,11 @@ static void test_plain_device(struct demo *d)
     const OrtEpDevice *e = demo_device(d);
     const char *virtual = d->api->GetKeyValue(d->api->EpDevice_EpMetadata(e), "virtual");
     const OrtHardwareDevice *h = d->api->EpDevice_Device(e);
-    check(d->api->HardwareDevice_Type(h) == OrtHardwareDeviceType_CPU, "registered under a plain name:",
-          "a CPU stands in");
+    check(d->api->HardwareDevice_Type(h) == OrtHardwareDeviceType_CPU,
+          "registered under a plain name:", "a CPU stands in");
     check(virtual != NULL && strcmp(virtual, "1") == 0, "device metadata:", "virtual=1");
-    check(strcmp(d->api->EpDevice_EpVendor(e), "winml") == 0, "vendor:", d->api->EpDevice_EpVendor(e));
+    check(strcmp(d->api->EpDevice_EpVendor(e), "winml") == 0,
+          "vendor:", d->api->EpDevice_EpVendor(e));
 }
 
 /* --- running --- */
@@ -121,7 +125,8 @@ static void test_bad_options(struct demo *d)
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         const struct demo_option o[] = {{rows[i].key, rows[i].value}, {NULL, NULL}};
         OrtSession *s;
-        check(demo_says(d, demo_session(d, NULL, true, o, &s), rows[i].says), "refused option:", rows[i].key);
+        check(demo_says(d, demo_session(d, NULL, true, o, &s), rows[i].says),
+              "refused option:", rows[i].key);
     }
 }
 
@@ -148,9 +153,11 @@ static void test_context(struct demo *d, const float want[8], bool embed, const 
     if (bytes != NULL) {
         bytes[n / 2] ^= 0x20;
         check(demo_write(sidecar, bytes, n) &&
-              demo_says(d, demo_session(d, model, true, none, &s), "is damaged"), "damaged context:", "refused");
+                  demo_says(d, demo_session(d, model, true, none, &s), "is damaged"),
+              "damaged context:", "refused");
         check(demo_write(sidecar, bytes, n / 3) &&
-              demo_says(d, demo_session(d, model, true, none, &s), "ends inside"), "short context:", "refused");
+                  demo_says(d, demo_session(d, model, true, none, &s), "ends inside"),
+              "short context:", "refused");
         remove(sidecar);
         check(demo_says(d, demo_session(d, model, true, none, &s), "belongs beside the model"),
               "missing context:", "refused");
@@ -187,8 +194,9 @@ static void test_profile(struct demo *d, const char *level, const char *csv, siz
         check(text == NULL, "csv=off:", "no file");
     } else {
         check(text != NULL && count(text, ",FINALIZE,") == DEMO_PARTS &&
-              count(text, "ROOT,Accelerator (execute) time\n") == 3 * DEMO_PARTS &&
-              count(text, ",NODE,") == 3 * nodes, "profile, one block per run and part:", level);
+                  count(text, "ROOT,Accelerator (execute) time\n") == 3 * DEMO_PARTS &&
+                  count(text, ",NODE,") == 3 * nodes,
+              "profile, one block per run and part:", level);
         check(text != NULL && count(text, "SUB-EVENT,net/MatMul:OpId_") == (nodes > 0 ? 3 : 0),
               "profile, source node names:", level);
     }
@@ -217,8 +225,7 @@ static void test_fail(struct demo *d, const char *where)
         return;
     }
     check(demo_says(d, st, says), "fault, with a message:", fault);
-    if (s != NULL)
-        d->api->ReleaseSession(s);
+    if (s != NULL) d->api->ReleaseSession(s);
 }
 
 static void test_spared(struct demo *d)
@@ -256,7 +263,8 @@ static int child(struct demo *d, const char *fault)
 static void test_deaths(struct demo *d, const char *self, const char *ort)
 {
     static const char *const what[] = {"crash", "abort", "kill", "exit", "hang"};
-    static const enum demo_end ends[] = {DEMO_CRASHED, DEMO_ABORTED, DEMO_KILLED, DEMO_EXITED, DEMO_HUNG};
+    static const enum demo_end ends[] = {DEMO_CRASHED, DEMO_ABORTED, DEMO_KILLED, DEMO_EXITED,
+                                         DEMO_HUNG};
     static const char *const where[] = {"register", "compile", "load", "run", "teardown", "unload"};
     char model[1024];
     snprintf(model, sizeof(model), "%s", demo_path(d, "child_ctx.onnx"));
@@ -321,8 +329,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: vnpu_selftest ORT_LIBRARY PLUGIN FOLDER\n");
         return 2;
     }
-    if (!demo_open(&d, argv[1], argv[2], argv[3]))
-        return 77;
+    if (!demo_open(&d, argv[1], argv[2], argv[3])) return 77;
     if (argc == 6) {
         code = child(&d, argv[5]);
     } else {

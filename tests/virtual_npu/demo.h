@@ -1,6 +1,6 @@
-/* demo.h - a small host for the virtual NPU: it loads ORT at run time and wraps what the self-test does
- * over and over. Every function that takes a `struct demo` stops the program with ORT's message on a
- * failure that the caller did not ask to see. */
+/* demo.h - a small host for the virtual NPU: it loads ORT at run time and wraps what the self-test
+ * does over and over. Every function that takes a `struct demo` stops the program with ORT's
+ * message on a failure that the caller did not ask to see. */
 #ifndef VNPU_DEMO_H
 #define VNPU_DEMO_H
 
@@ -41,7 +41,8 @@ OrtStatus *demo_unregister(struct demo *d, const char *name);
 /* The one device of the EP. */
 const OrtEpDevice *demo_device(struct demo *d);
 
-/* y = Sigmoid(Sin(Relu(x * W + b)) * s): two parts for the NPU with a Sin between them, which it refuses. */
+/* y = Sigmoid(Sin(Relu(x * W + b)) * s): two parts for the NPU with a Sin between them, which it
+ * refuses. */
 OrtModel *demo_model(const struct demo *d);
 enum { DEMO_NODES = 6, DEMO_NODES_ON_NPU = 5, DEMO_PARTS = 2 };
 
@@ -49,9 +50,10 @@ enum { DEMO_NODES = 6, DEMO_NODES_ON_NPU = 5, DEMO_PARTS = 2 };
 OrtSessionOptions *demo_options(struct demo *d, const struct demo_option *config,
                                 const struct demo_option *option);
 /* npu: false leaves the EP out. file: NULL runs demo_model(). */
-OrtStatus *demo_session(struct demo *d, const char *file, bool npu, const struct demo_option *option,
-                        OrtSession **out);
-OrtStatus *demo_compile(struct demo *d, const char *file, bool embed, const struct demo_option *option);
+OrtStatus *demo_session(struct demo *d, const char *file, bool npu,
+                        const struct demo_option *option, OrtSession **out);
+OrtStatus *demo_compile(struct demo *d, const char *file, bool embed,
+                        const struct demo_option *option);
 OrtStatus *demo_run(struct demo *d, OrtSession *s, float y[8]);
 /* Nodes that the session gave to the EP of that name. */
 size_t demo_nodes_on(struct demo *d, OrtSession *s, const char *ep);

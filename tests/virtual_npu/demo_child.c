@@ -1,4 +1,5 @@
-/* demo_child.c - runs this program again and tells how it ended: the faults that end a process need one. */
+/* demo_child.c - runs this program again and tells how it ended: the faults that end a process need
+ * one. */
 #define _POSIX_C_SOURCE 200809L
 
 #include "demo_child.h"
@@ -16,8 +17,7 @@ enum demo_end demo_child(const char *const *argv, unsigned limit_ms, int *code)
     intptr_t h = _spawnv(_P_NOWAIT, argv[0], argv);
     DWORD status = 0;
     *code = -1;
-    if (h == -1)
-        return DEMO_EXITED;
+    if (h == -1) return DEMO_EXITED;
     if (WaitForSingleObject((HANDLE)h, limit_ms) == WAIT_TIMEOUT) {
         TerminateProcess((HANDLE)h, 1);
         CloseHandle((HANDLE)h);
@@ -26,8 +26,7 @@ enum demo_end demo_child(const char *const *argv, unsigned limit_ms, int *code)
     GetExitCodeProcess((HANDLE)h, &status);
     CloseHandle((HANDLE)h);
     *code = (int)status;
-    if (status == EXCEPTION_ACCESS_VIOLATION)
-        return DEMO_CRASHED;
+    if (status == EXCEPTION_ACCESS_VIOLATION) return DEMO_CRASHED;
     return status == 9 ? DEMO_KILLED : DEMO_EXITED; /* abort() ends with exit code 3 here */
 }
 
@@ -47,9 +46,9 @@ enum demo_end demo_child(const char *const *argv, unsigned limit_ms, int *code)
     if (pid == 0) {
         char *copy[8] = {NULL};
         for (size_t i = 0; i < 7 && argv[i] != NULL; i++) {
-            copy[i] = malloc(4096); /* execv wants writable strings; the child has no time to leak */
-            if (copy[i] != NULL)
-                snprintf(copy[i], 4096, "%s", argv[i]);
+            copy[i] =
+                malloc(4096); /* execv wants writable strings; the child has no time to leak */
+            if (copy[i] != NULL) snprintf(copy[i], 4096, "%s", argv[i]);
         }
         execv(copy[0], copy);
         _exit(127);
@@ -57,8 +56,7 @@ enum demo_end demo_child(const char *const *argv, unsigned limit_ms, int *code)
     for (unsigned waited = 0; !done && waited < limit_ms; waited += 5) {
         struct timespec t = {.tv_nsec = 5000000};
         done = waitpid(pid, &status, WNOHANG) == pid;
-        if (!done)
-            nanosleep(&t, NULL);
+        if (!done) nanosleep(&t, NULL);
     }
     *code = -1;
     if (!done) {

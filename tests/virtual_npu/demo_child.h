@@ -6,8 +6,8 @@
 
 enum demo_end { DEMO_EXITED, DEMO_CRASHED, DEMO_ABORTED, DEMO_KILLED, DEMO_HUNG };
 
-/* argv as for execv, at most seven entries and NULL. A child that is there after limit_ms is killed.
- * *code: exit code or signal. */
+/* argv as for execv, at most seven entries and NULL. A child that is there after limit_ms is
+ * killed. *code: exit code or signal. */
 enum demo_end demo_child(const char *const *argv, unsigned limit_ms, int *code);
 
 #endif

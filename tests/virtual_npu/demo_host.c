@@ -1,5 +1,5 @@
-/* demo_host.c - what any host of a plugin EP does: load ORT, register the library, find its device, make
- * sessions with it, compile with it. */
+/* demo_host.c - what any host of a plugin EP does: load ORT, register the library, find its device,
+ * make sessions with it, compile with it. */
 #define _POSIX_C_SOURCE 200809L
 
 #include "demo.h"
@@ -18,7 +18,8 @@ static void *open_symbol(const char *path, const char *name)
 {
     void *p = NULL;
 #if defined(_WIN32)
-    HMODULE h = LoadLibraryExA(path, NULL, LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | LOAD_LIBRARY_SEARCH_DEFAULT_DIRS);
+    HMODULE h = LoadLibraryExA(path, NULL,
+                               LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | LOAD_LIBRARY_SEARCH_DEFAULT_DIRS);
     FARPROC f = h != NULL ? GetProcAddress(h, name) : NULL;
     memcpy(&p, &f, sizeof(p));
 #else
@@ -60,19 +61,16 @@ static const ORTCHAR_T *native(const char *path)
 
 void demo_must(const struct demo *d, OrtStatus *st, const char *what)
 {
-    if (st == NULL)
-        return;
+    if (st == NULL) return;
     fprintf(stderr, "%s: %s\n", what, d->api->GetErrorMessage(st));
     exit(1);
 }
 
 bool demo_says(const struct demo *d, OrtStatus *st, const char *text)
 {
-    if (st == NULL)
-        return false;
+    if (st == NULL) return false;
     bool yes = strstr(d->api->GetErrorMessage(st), text) != NULL;
-    if (!yes)
-        fprintf(stderr, "  it says: %s\n", d->api->GetErrorMessage(st));
+    if (!yes) fprintf(stderr, "  it says: %s\n", d->api->GetErrorMessage(st));
     d->api->ReleaseStatus(st);
     return yes;
 }
@@ -99,8 +97,7 @@ bool demo_open(struct demo *d, const char *ort, const char *plugin, const char *
 
 void demo_close(struct demo *d)
 {
-    if (d->env != NULL)
-        d->api->ReleaseEnv(d->env);
+    if (d->env != NULL) d->api->ReleaseEnv(d->env);
     *d = (struct demo){0};
 }
 
@@ -120,8 +117,7 @@ const OrtEpDevice *demo_device(struct demo *d)
     size_t n;
     demo_must(d, d->api->GetEpDevices(d->env, &devices, &n), "devices");
     for (size_t i = 0; i < n; i++)
-        if (strcmp(d->api->EpDevice_EpName(devices[i]), DEMO_EP) == 0)
-            return devices[i];
+        if (strcmp(d->api->EpDevice_EpName(devices[i]), DEMO_EP) == 0) return devices[i];
     fprintf(stderr, "there is no device of %s\n", DEMO_EP);
     exit(1);
 }
@@ -144,7 +140,8 @@ static OrtValueInfo *value_info(const struct demo *d, const char *name)
     return v;
 }
 
-static void add_weights(const struct demo *d, OrtGraph *g, const char *name, const int64_t *dims, size_t rank)
+static void add_weights(const struct demo *d, OrtGraph *g, const char *name, const int64_t *dims,
+                        size_t rank)
 {
     OrtAllocator *a = NULL;
     OrtValue *v = NULL;
@@ -153,7 +150,9 @@ static void add_weights(const struct demo *d, OrtGraph *g, const char *name, con
     for (size_t i = 0; i < rank; i++)
         n *= (size_t)dims[i];
     demo_must(d, d->api->GetAllocatorWithDefaultOptions(&a), name);
-    demo_must(d, d->api->CreateTensorAsOrtValue(a, dims, rank, ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, &v), name);
+    demo_must(
+        d, d->api->CreateTensorAsOrtValue(a, dims, rank, ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, &v),
+        name);
     demo_must(d, d->api->GetTensorMutableData(v, &p), name);
     for (size_t i = 0; i < n; i++)
         ((float *)p)[i] = (float)((i * 7 + 3) % 11) / 11.0f - 0.4f;
@@ -182,8 +181,11 @@ OrtModel *demo_model(const struct demo *d)
         char name[32];
         OrtNode *node = NULL;
         snprintf(name, sizeof(name), "net/%s", nodes[i].op);
-        demo_must(d, editor->CreateNode(nodes[i].op, "", name, nodes[i].in, nodes[i].in[1] != NULL ? 2 : 1,
-                                        &nodes[i].out, 1, NULL, 0, &node), name);
+        demo_must(d,
+                  editor->CreateNode(nodes[i].op, "", name, nodes[i].in,
+                                     nodes[i].in[1] != NULL ? 2 : 1, &nodes[i].out, 1, NULL, 0,
+                                     &node),
+                  name);
         demo_must(d, editor->AddNodeToGraph(g, node), name);
     }
     demo_must(d, editor->CreateModel((const char *const[]){""}, (const int[]){17}, 1, &m), "model");
@@ -208,15 +210,18 @@ OrtSessionOptions *demo_options(struct demo *d, const struct demo_option *config
         keys[n] = option->key;
         values[n] = option->value;
     }
-    demo_must(d, d->api->SessionOptionsAppendExecutionProvider_V2(so, d->env, &device, 1, keys, values, n),
-              "execution provider");
+    demo_must(
+        d,
+        d->api->SessionOptionsAppendExecutionProvider_V2(so, d->env, &device, 1, keys, values, n),
+        "execution provider");
     return so;
 }
 
-OrtStatus *demo_session(struct demo *d, const char *file, bool npu, const struct demo_option *option,
-                        OrtSession **out)
+OrtStatus *demo_session(struct demo *d, const char *file, bool npu,
+                        const struct demo_option *option, OrtSession **out)
 {
-    static const struct demo_option record[] = {{"session.record_ep_graph_assignment_info", "1"}, {NULL, NULL}};
+    static const struct demo_option record[] = {{"session.record_ep_graph_assignment_info", "1"},
+                                                {NULL, NULL}};
     OrtSessionOptions *so = NULL;
     OrtStatus *st;
     *out = NULL;
@@ -224,7 +229,8 @@ OrtStatus *demo_session(struct demo *d, const char *file, bool npu, const struct
         so = demo_options(d, record, option);
     } else {
         demo_must(d, d->api->CreateSessionOptions(&so), "session options");
-        demo_must(d, d->api->SetSessionGraphOptimizationLevel(so, ORT_DISABLE_ALL), "session options");
+        demo_must(d, d->api->SetSessionGraphOptimizationLevel(so, ORT_DISABLE_ALL),
+                  "session options");
     }
     if (file != NULL) {
         st = d->api->CreateSession(d->env, native(file), so, out);
@@ -237,7 +243,8 @@ OrtStatus *demo_session(struct demo *d, const char *file, bool npu, const struct
     return st;
 }
 
-OrtStatus *demo_compile(struct demo *d, const char *file, bool embed, const struct demo_option *option)
+OrtStatus *demo_compile(struct demo *d, const char *file, bool embed,
+                        const struct demo_option *option)
 {
     const OrtCompileApi *c = d->api->GetCompileApi();
     OrtSessionOptions *so = demo_options(d, NULL, option);
@@ -261,10 +268,12 @@ OrtStatus *demo_run(struct demo *d, OrtSession *s, float y[8])
     OrtValue *in = NULL, *out = NULL;
     void *p = NULL;
     demo_must(d, d->api->CreateCpuMemoryInfo(OrtDeviceAllocator, OrtMemTypeDefault, &cpu), "run");
-    demo_must(d, d->api->CreateTensorWithDataAsOrtValue(cpu, x, sizeof(x), (const int64_t[]){2, 4}, 2,
-                                                        ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, &in), "run");
-    OrtStatus *st = d->api->Run(s, NULL, (const char *const[]){"x"}, (const OrtValue *const *)&in, 1,
-                                (const char *const[]){"y"}, 1, &out);
+    demo_must(d,
+              d->api->CreateTensorWithDataAsOrtValue(cpu, x, sizeof(x), (const int64_t[]){2, 4}, 2,
+                                                     ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, &in),
+              "run");
+    OrtStatus *st = d->api->Run(s, NULL, (const char *const[]){"x"}, (const OrtValue *const *)&in,
+                                1, (const char *const[]){"y"}, 1, &out);
     if (st == NULL) {
         demo_must(d, d->api->GetTensorMutableData(out, &p), "run");
         memcpy(y, p, 8 * sizeof(float));
@@ -307,12 +316,10 @@ char *demo_read(const char *path, size_t *n)
     FILE *f = fopen(path, "rb");
     char *p = NULL;
     *n = 0;
-    if (f == NULL)
-        return NULL;
+    if (f == NULL) return NULL;
     for (size_t got = 1; got > 0; *n += got) {
         char *more = realloc(p, *n + 4097);
-        if (more == NULL)
-            exit(1);
+        if (more == NULL) exit(1);
         p = more;
         got = fread(p + *n, 1, 4096, f);
     }
@@ -324,8 +331,7 @@ char *demo_read(const char *path, size_t *n)
 bool demo_write(const char *path, const char *bytes, size_t n)
 {
     FILE *f = fopen(path, "wb");
-    if (f == NULL)
-        return false;
+    if (f == NULL) return false;
     bool ok = fwrite(bytes, 1, n, f) == n;
     return fclose(f) == 0 && ok;
 }

@@ -18,12 +18,14 @@ static const char *ORT_API_CALL ep_name(const OrtEp *base)
     return VNPU_NAME;
 }
 
-static OrtStatus *ORT_API_CALL ep_capability(OrtEp *base, const OrtGraph *graph, OrtEpGraphSupportInfo *info)
+static OrtStatus *ORT_API_CALL ep_capability(OrtEp *base, const OrtGraph *graph,
+                                             OrtEpGraphSupportInfo *info)
 {
     return vnpu_partition(ep_of(base), graph, info);
 }
 
-static OrtStatus *ORT_API_CALL ep_compile(OrtEp *base, const OrtGraph **graphs, const OrtNode **fused, size_t n,
+static OrtStatus *ORT_API_CALL ep_compile(OrtEp *base, const OrtGraph **graphs,
+                                          const OrtNode **fused, size_t n,
                                           OrtNodeComputeInfo **infos, OrtNode **context_nodes)
 {
     return vnpu_compile(ep_of(base), graphs, fused, n, infos, context_nodes);
@@ -47,8 +49,7 @@ static const char *ORT_API_CALL ep_compatibility(OrtEp *base, const OrtGraph *gr
 static OrtStatus *ORT_API_CALL ep_ready(OrtEp *base)
 {
     struct vnpu_ep *ep = ep_of(base);
-    if (ep->options.context_enable || ep->loaded)
-        return NULL;
+    if (ep->options.context_enable || ep->loaded) return NULL;
     ep->loaded = true;
     return vnpu_fault_strike(ep->api, &ep->options.fault, VNPU_LOAD);
 }
@@ -57,8 +58,7 @@ static OrtStatus *ORT_API_CALL ep_run_start(OrtEp *base, const OrtRunOptions *ro
 {
     struct vnpu_ep *ep = ep_of(base);
     (void)ro;
-    if (ep->options.latency_us > 0 || ep->options.fault.what != 0)
-        ep->run_begun = false;
+    if (ep->options.latency_us > 0 || ep->options.fault.what != 0) ep->run_begun = false;
     return NULL;
 }
 
@@ -70,8 +70,8 @@ static OrtStatus *ORT_API_CALL ep_concurrent(OrtEp *base, bool *yes)
     return NULL;
 }
 
-OrtStatus *vnpu_ep_create(struct vnpu_factory *f, const OrtSessionOptions *so, const OrtLogger *logger,
-                          struct vnpu_ep **out)
+OrtStatus *vnpu_ep_create(struct vnpu_factory *f, const OrtSessionOptions *so,
+                          const OrtLogger *logger, struct vnpu_ep **out)
 {
     void *p;
     VNPU_TRY(vnpu_array(f->api, 1, sizeof(struct vnpu_ep), &p));
@@ -101,8 +101,7 @@ OrtStatus *vnpu_ep_create(struct vnpu_factory *f, const OrtSessionOptions *so, c
 
 void vnpu_ep_free(struct vnpu_ep *ep)
 {
-    if (ep == NULL)
-        return;
+    if (ep == NULL) return;
     OrtStatus *st = vnpu_fault_strike(ep->api, &ep->options.fault, VNPU_TEARDOWN);
     if (st != NULL) { /* releasing cannot fail: all that is left is to say so */
         vnpu_log(ep->api, ep->logger, ORT_LOGGING_LEVEL_ERROR, "%s", ep->api->GetErrorMessage(st));

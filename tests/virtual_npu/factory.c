@@ -1,8 +1,9 @@
-/* factory.c - what ORT calls first: the two exported functions, the device on offer, one EP per session.
+/* factory.c - what ORT calls first: the two exported functions, the device on offer, one EP per
+ * session.
  *
- * ORT allows an EP to invent hardware only when the host says so: by registering the library under a name
- * that ends in ".virtual", or by the environment entry "allow_virtual_devices". Then the device is of type
- * NPU. Otherwise a CPU device stands in, and the EP's metadata says what it is. */
+ * ORT allows an EP to invent hardware only when the host says so: by registering the library under
+ * a name that ends in ".virtual", or by the environment entry "allow_virtual_devices". Then the
+ * device is of type NPU. Otherwise a CPU device stands in, and the EP's metadata tells. */
 #include "vnpu.h"
 
 #include <stdio.h>
@@ -19,8 +20,8 @@
 #endif
 
 VNPU_EXPORT OrtStatus *CreateEpFactories(const char *registered_name, const OrtApiBase *base,
-                                         const OrtLogger *logger, OrtEpFactory **factories, size_t max,
-                                         size_t *n);
+                                         const OrtLogger *logger, OrtEpFactory **factories,
+                                         size_t max, size_t *n);
 VNPU_EXPORT OrtStatus *ReleaseEpFactory(OrtEpFactory *factory);
 
 static struct vnpu_factory *factory_of(OrtEpFactory *base)
@@ -67,18 +68,19 @@ static OrtStatus *virtual_devices_allowed(const struct vnpu_factory *f, bool *al
 static OrtStatus *create_hardware(struct vnpu_factory *f)
 {
     OrtKeyValuePairs *facts = NULL;
-    if (f->hardware != NULL)
-        return NULL;
+    if (f->hardware != NULL) return NULL;
     f->api->CreateKeyValuePairs(&facts);
     f->api->AddKeyValuePair(facts, kOrtHardwareDevice_MetadataKey_IsVirtual, "1");
     f->api->AddKeyValuePair(facts, "Description", "Virtual NPU, computes on the CPU");
-    OrtStatus *st = f->ep_api->CreateHardwareDevice(OrtHardwareDeviceType_NPU, VNPU_VENDOR_ID, VNPU_DEVICE_ID,
-                                                    VNPU_VENDOR, facts, &f->hardware);
+    OrtStatus *st =
+        f->ep_api->CreateHardwareDevice(OrtHardwareDeviceType_NPU, VNPU_VENDOR_ID, VNPU_DEVICE_ID,
+                                        VNPU_VENDOR, facts, &f->hardware);
     f->api->ReleaseKeyValuePairs(facts);
     return st;
 }
 
-static OrtStatus *offer(struct vnpu_factory *f, const OrtHardwareDevice *hardware, OrtEpDevice **out)
+static OrtStatus *offer(struct vnpu_factory *f, const OrtHardwareDevice *hardware,
+                        OrtEpDevice **out)
 {
     OrtKeyValuePairs *facts = NULL;
     f->api->CreateKeyValuePairs(&facts);
@@ -91,8 +93,10 @@ static OrtStatus *offer(struct vnpu_factory *f, const OrtHardwareDevice *hardwar
     return st;
 }
 
-static OrtStatus *ORT_API_CALL factory_devices(OrtEpFactory *base, const OrtHardwareDevice *const *devices,
-                                               size_t n_devices, OrtEpDevice **out, size_t max, size_t *n)
+static OrtStatus *ORT_API_CALL factory_devices(OrtEpFactory *base,
+                                               const OrtHardwareDevice *const *devices,
+                                               size_t n_devices, OrtEpDevice **out, size_t max,
+                                               size_t *n)
 {
     struct vnpu_factory *f = factory_of(base);
     const OrtHardwareDevice *hardware = NULL;
@@ -106,8 +110,7 @@ static OrtStatus *ORT_API_CALL factory_devices(OrtEpFactory *base, const OrtHard
     for (size_t i = 0; i < n_devices && hardware == NULL; i++)
         if (f->api->HardwareDevice_Type(devices[i]) == OrtHardwareDeviceType_CPU)
             hardware = devices[i];
-    if (hardware == NULL || max == 0)
-        return NULL;
+    if (hardware == NULL || max == 0) return NULL;
     VNPU_TRY(offer(f, hardware, &out[0]));
     *n = 1;
     return NULL;
@@ -115,18 +118,18 @@ static OrtStatus *ORT_API_CALL factory_devices(OrtEpFactory *base, const OrtHard
 
 /* --- EPs --- */
 
-static OrtStatus *ORT_API_CALL factory_create_ep(OrtEpFactory *base, const OrtHardwareDevice *const *devices,
-                                                 const OrtKeyValuePairs *const *metadata, size_t n_devices,
-                                                 const OrtSessionOptions *so, const OrtLogger *logger,
-                                                 OrtEp **out)
+static OrtStatus *ORT_API_CALL factory_create_ep(OrtEpFactory *base,
+                                                 const OrtHardwareDevice *const *devices,
+                                                 const OrtKeyValuePairs *const *metadata,
+                                                 size_t n_devices, const OrtSessionOptions *so,
+                                                 const OrtLogger *logger, OrtEp **out)
 {
     struct vnpu_factory *f = factory_of(base);
     struct vnpu_ep *ep = NULL;
     (void)devices;
     (void)metadata;
     *out = NULL;
-    if (n_devices != 1)
-        return vnpu_fail(f->api, "takes one device, not %zu", n_devices);
+    if (n_devices != 1) return vnpu_fail(f->api, "takes one device, not %zu", n_devices);
     VNPU_TRY(vnpu_ep_create(f, so, logger, &ep));
     *out = &ep->base;
     return NULL;
@@ -138,7 +141,8 @@ static void ORT_API_CALL factory_release_ep(OrtEpFactory *base, OrtEp *ep)
     vnpu_ep_free((struct vnpu_ep *)ep);
 }
 
-static OrtStatus *ORT_API_CALL factory_validate(OrtEpFactory *base, const OrtHardwareDevice *const *devices,
+static OrtStatus *ORT_API_CALL factory_validate(OrtEpFactory *base,
+                                                const OrtHardwareDevice *const *devices,
                                                 size_t n_devices, const char *info,
                                                 OrtCompiledModelCompatibility *out)
 {
@@ -154,10 +158,12 @@ static OrtStatus *ORT_API_CALL factory_validate(OrtEpFactory *base, const OrtHar
     return NULL;
 }
 
-/* --- allocators, copies, streams: everything lives in CPU memory, so there is nothing to offer --- */
+/* --- allocators, copies, streams: all is CPU memory, so there is nothing to offer --- */
 
-static OrtStatus *ORT_API_CALL factory_create_allocator(OrtEpFactory *base, const OrtMemoryInfo *info,
-                                                        const OrtKeyValuePairs *options, OrtAllocator **out)
+static OrtStatus *ORT_API_CALL factory_create_allocator(OrtEpFactory *base,
+                                                        const OrtMemoryInfo *info,
+                                                        const OrtKeyValuePairs *options,
+                                                        OrtAllocator **out)
 {
     (void)base;
     (void)info;
@@ -187,12 +193,13 @@ static bool ORT_API_CALL factory_stream_aware(const OrtEpFactory *base)
 
 /* --- exports --- */
 
-/* The oldest function table has CreateStatus at the same place: enough to say why we cannot work. */
+/* The oldest function table has CreateStatus at the same place: enough to say what is wrong. */
 static OrtStatus *refuse(const OrtApiBase *base)
 {
     const OrtApi *api = base->GetApi(1);
     char text[256];
-    snprintf(text, sizeof(text), "%s was built for version %d of ONNX Runtime's C API; this is ONNX Runtime %s",
+    snprintf(text, sizeof(text),
+             "%s was built for version %d of ONNX Runtime's C API; this is ONNX Runtime %s",
              VNPU_NAME, ORT_API_VERSION, base->GetVersionString());
     return api != NULL ? api->CreateStatus(ORT_NOT_IMPLEMENTED, text) : NULL;
 }
@@ -216,18 +223,17 @@ static void fill(struct vnpu_factory *f)
     };
 }
 
-OrtStatus *CreateEpFactories(const char *registered_name, const OrtApiBase *base, const OrtLogger *logger,
-                             OrtEpFactory **factories, size_t max, size_t *n)
+OrtStatus *CreateEpFactories(const char *registered_name, const OrtApiBase *base,
+                             const OrtLogger *logger, OrtEpFactory **factories, size_t max,
+                             size_t *n)
 {
     const OrtApi *api = base->GetApi(ORT_API_VERSION);
     struct vnpu_fault fault;
     void *p;
     (void)registered_name;
     *n = 0;
-    if (api == NULL)
-        return refuse(base);
-    if (max == 0)
-        return vnpu_fail(api, "ORT left no room for a factory");
+    if (api == NULL) return refuse(base);
+    if (max == 0) return vnpu_fail(api, "ORT left no room for a factory");
     VNPU_TRY(vnpu_fault_parse(api, getenv("WINML_VNPU_FAULT"), &fault));
     VNPU_TRY(vnpu_fault_strike(api, &fault, VNPU_REGISTER));
     VNPU_TRY(vnpu_array(api, 1, sizeof(struct vnpu_factory), &p));
@@ -240,7 +246,8 @@ OrtStatus *CreateEpFactories(const char *registered_name, const OrtApiBase *base
     f->fault = fault;
     if (f->ep_api == NULL || f->editor == NULL) {
         free(f);
-        return vnpu_fail(api, "this build of ONNX Runtime has no plugin-EP or no model-editor functions");
+        return vnpu_fail(
+            api, "this build of ONNX Runtime has no plugin-EP or no model-editor functions");
     }
     factories[0] = &f->base;
     *n = 1;
@@ -250,11 +257,9 @@ OrtStatus *CreateEpFactories(const char *registered_name, const OrtApiBase *base
 OrtStatus *ReleaseEpFactory(OrtEpFactory *base)
 {
     struct vnpu_factory *f = factory_of(base);
-    if (f == NULL)
-        return NULL;
+    if (f == NULL) return NULL;
     OrtStatus *st = vnpu_fault_strike(f->api, &f->fault, VNPU_UNLOAD);
-    if (f->hardware != NULL)
-        f->ep_api->ReleaseHardwareDevice(f->hardware);
+    if (f->hardware != NULL) f->ep_api->ReleaseHardwareDevice(f->hardware);
     free(f);
     return st;
 }

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-OrtStatus *vnpu_node_inputs(const OrtApi *api, const OrtNode *n, const OrtValueInfo ***out, size_t *count)
+OrtStatus *vnpu_node_inputs(const OrtApi *api, const OrtNode *n, const OrtValueInfo ***out,
+                            size_t *count)
 {
     void *p;
     *out = NULL;
@@ -14,7 +15,8 @@ OrtStatus *vnpu_node_inputs(const OrtApi *api, const OrtNode *n, const OrtValueI
     return *count > 0 ? api->Node_GetInputs(n, *out, *count) : NULL;
 }
 
-OrtStatus *vnpu_node_outputs(const OrtApi *api, const OrtNode *n, const OrtValueInfo ***out, size_t *count)
+OrtStatus *vnpu_node_outputs(const OrtApi *api, const OrtNode *n, const OrtValueInfo ***out,
+                             size_t *count)
 {
     void *p;
     *out = NULL;
@@ -24,7 +26,8 @@ OrtStatus *vnpu_node_outputs(const OrtApi *api, const OrtNode *n, const OrtValue
     return *count > 0 ? api->Node_GetOutputs(n, *out, *count) : NULL;
 }
 
-OrtStatus *vnpu_graph_nodes(const OrtApi *api, const OrtGraph *g, const OrtNode ***out, size_t *count)
+OrtStatus *vnpu_graph_nodes(const OrtApi *api, const OrtGraph *g, const OrtNode ***out,
+                            size_t *count)
 {
     void *p;
     *out = NULL;
@@ -34,7 +37,8 @@ OrtStatus *vnpu_graph_nodes(const OrtApi *api, const OrtGraph *g, const OrtNode 
     return *count > 0 ? api->Graph_GetNodes(g, *out, *count) : NULL;
 }
 
-/* A missing attribute comes back as NULL or as a failure, depending on ORT's version: both mean absent. */
+/* A missing attribute comes back as NULL or as a failure, depending on ORT's version: both mean
+ * absent. */
 static const OrtOpAttr *find_attribute(const OrtApi *api, const OrtNode *n, const char *name)
 {
     const OrtOpAttr *a = NULL;
@@ -54,8 +58,7 @@ OrtStatus *vnpu_string_attribute(const OrtApi *api, const OrtNode *n, const char
     const OrtOpAttr *a = find_attribute(api, n, name);
     *out = NULL;
     *len = 0;
-    if (a == NULL)
-        return NULL;
+    if (a == NULL) return NULL;
     OrtStatus *st = api->ReadOpAttr(a, ORT_OP_ATTR_STRING, NULL, 0, &need);
     if (st != NULL) /* too little room: that is how one asks for the size */
         api->ReleaseStatus(st);
@@ -69,8 +72,8 @@ OrtStatus *vnpu_string_attribute(const OrtApi *api, const OrtNode *n, const char
     return NULL;
 }
 
-OrtStatus *vnpu_int_attribute(const OrtApi *api, const OrtNode *n, const char *name, int64_t fallback,
-                              int64_t *out)
+OrtStatus *vnpu_int_attribute(const OrtApi *api, const OrtNode *n, const char *name,
+                              int64_t fallback, int64_t *out)
 {
     size_t need = 0;
     const OrtOpAttr *a = find_attribute(api, n, name);
@@ -116,8 +119,7 @@ static size_t find_slot(const struct vnpu_names *m, const char *name)
 bool vnpu_names_get(const struct vnpu_names *m, const char *name, size_t *value)
 {
     size_t i = find_slot(m, name);
-    if (m->key[i] == NULL)
-        return false;
+    if (m->key[i] == NULL) return false;
     *value = m->value[i];
     return true;
 }

@@ -1,8 +1,9 @@
 /* model.c - writes the graph that ORT hands to Compile as an ONNX model.
  *
- * Protobuf is simple to write: a field is a key (number and kind), then a varint, four bytes, or a length
- * and that many bytes. A nested message needs its length before its content; five bytes are kept free for
- * it and filled in afterwards, which every protobuf reader accepts. Field numbers are those of onnx.proto. */
+ * Protobuf is simple to write: a field is a key (number and kind), then a varint, four bytes, or a
+ * length and that many bytes. A nested message needs its length before its content; five bytes are
+ * kept free for it and filled in afterwards, which every protobuf reader accepts. Field numbers are
+ * those of onnx.proto. */
 #include "model.h"
 #include "partition.h"
 
@@ -45,8 +46,8 @@ static void put_float(struct vnpu_buf *b, unsigned field, float f)
 {
     uint32_t bits;
     memcpy(&bits, &f, sizeof(bits));
-    unsigned char le[4] = {(unsigned char)bits, (unsigned char)(bits >> 8), (unsigned char)(bits >> 16),
-                           (unsigned char)(bits >> 24)};
+    unsigned char le[4] = {(unsigned char)bits, (unsigned char)(bits >> 8),
+                           (unsigned char)(bits >> 16), (unsigned char)(bits >> 24)};
     put_varint(b, field << 3 | FIXED32);
     vnpu_buf_add(b, le, sizeof(le));
 }
@@ -60,8 +61,7 @@ static size_t begin(struct vnpu_buf *b, unsigned field)
 
 static void end(struct vnpu_buf *b, size_t start)
 {
-    if (b->failed)
-        return;
+    if (b->failed) return;
     uint64_t n = b->len - start;
     for (size_t i = 0; i < 5; i++, n >>= 7)
         b->ptr[start - 5 + i] = (unsigned char)((n & 0x7f) | (i < 4 ? 0x80 : 0));
@@ -69,21 +69,19 @@ static void end(struct vnpu_buf *b, size_t start)
 
 /* --- types and tensors --- */
 
-static OrtStatus *put_shape(const OrtApi *api, const OrtTensorTypeAndShapeInfo *t, struct vnpu_buf *b)
+static OrtStatus *put_shape(const OrtApi *api, const OrtTensorTypeAndShapeInfo *t,
+                            struct vnpu_buf *b)
 {
     size_t rank;
     void *dims, *names;
-    if (!api->TensorTypeAndShape_HasShape(t))
-        return NULL;
+    if (!api->TensorTypeAndShape_HasShape(t)) return NULL;
     VNPU_TRY(api->GetDimensionsCount(t, &rank));
     VNPU_TRY(vnpu_array(api, rank, sizeof(int64_t), &dims));
     OrtStatus *st = vnpu_array(api, rank, sizeof(char *), &names);
     const int64_t *dim = dims;
     const char **name = names;
-    if (st == NULL)
-        st = api->GetDimensions(t, dims, rank);
-    if (st == NULL)
-        st = api->GetSymbolicDimensions(t, name, rank);
+    if (st == NULL) st = api->GetDimensions(t, dims, rank);
+    if (st == NULL) st = api->GetSymbolicDimensions(t, name, rank);
     size_t shape = begin(b, 2); /* TypeProto.Tensor.shape */
     for (size_t i = 0; st == NULL && i < rank; i++) {
         size_t d = begin(b, 1); /* TensorShapeProto.dim */
@@ -100,7 +98,8 @@ static OrtStatus *put_shape(const OrtApi *api, const OrtTensorTypeAndShapeInfo *
 }
 
 /* A ValueInfoProto in the given field of GraphProto. */
-static OrtStatus *put_value_info(const OrtApi *api, const OrtValueInfo *v, unsigned field, struct vnpu_buf *b)
+static OrtStatus *put_value_info(const OrtApi *api, const OrtValueInfo *v, unsigned field,
+                                 struct vnpu_buf *b)
 {
     const char *name;
     const OrtTypeInfo *type = NULL;
@@ -109,13 +108,12 @@ static OrtStatus *put_value_info(const OrtApi *api, const OrtValueInfo *v, unsig
     VNPU_TRY(api->GetValueInfoName(v, &name));
     VNPU_TRY(api->GetValueInfoTypeInfo(v, &type));
     VNPU_TRY(api->CastTypeInfoToTensorInfo(type, &tensor));
-    if (tensor == NULL)
-        return vnpu_fail(api, "value %s is not a tensor", name);
+    if (tensor == NULL) return vnpu_fail(api, "value %s is not a tensor", name);
     VNPU_TRY(api->GetTensorElementType(tensor, &element));
     size_t info = begin(b, field);
     put_text(b, 1, name);
-    size_t t = begin(b, 2);  /* type */
-    size_t tt = begin(b, 1); /* tensor_type */
+    size_t t = begin(b, 2);          /* type */
+    size_t tt = begin(b, 1);         /* tensor_type */
     put_int(b, 1, (int64_t)element); /* ORT numbers element types as ONNX does */
     OrtStatus *st = put_shape(api, tensor, b);
     end(b, tt);
@@ -142,27 +140,25 @@ static OrtStatus *put_tensor(const OrtApi *api, const OrtValue *v, const char *n
     VNPU_GOTO(vnpu_array(api, rank, sizeof(int64_t), &dims));
     VNPU_GOTO(api->GetDimensions(info, dims, rank));
     VNPU_GOTO(api->GetTensorSizeInBytes(v, &bytes));
-    if (bytes > 0)
-        VNPU_GOTO(api->GetTensorData(v, &data));
+    if (bytes > 0) VNPU_GOTO(api->GetTensorData(v, &data));
     size_t tensor = begin(b, field);
     for (size_t i = 0; i < rank; i++)
         put_int(b, 1, ((const int64_t *)dims)[i]);
     put_int(b, 2, (int64_t)element);
-    if (*name != '\0')
-        put_text(b, 8, name);
-    put_bytes(b, 9, data, bytes); /* raw_data; ORT keeps tensors in the little-endian order it wants */
+    if (*name != '\0') put_text(b, 8, name);
+    put_bytes(b, 9, data,
+              bytes); /* raw_data; ORT keeps tensors in the little-endian order it wants */
     end(b, tensor);
 done:
     free(dims);
-    if (info != NULL)
-        api->ReleaseTensorTypeAndShapeInfo(info);
+    if (info != NULL) api->ReleaseTensorTypeAndShapeInfo(info);
     return st;
 }
 
 /* --- attributes --- */
 
-static OrtStatus *read_attribute(const OrtApi *api, const OrtOpAttr *a, OrtOpAttrType type, unsigned char **out,
-                                 size_t *n)
+static OrtStatus *read_attribute(const OrtApi *api, const OrtOpAttr *a, OrtOpAttrType type,
+                                 unsigned char **out, size_t *n)
 {
     size_t need = 0;
     void *p;
@@ -171,13 +167,13 @@ static OrtStatus *read_attribute(const OrtApi *api, const OrtOpAttr *a, OrtOpAtt
         api->ReleaseStatus(st);
     VNPU_TRY(vnpu_array(api, need + 8, 1, &p));
     st = api->ReadOpAttr(a, type, p, need + 8, n);
-    if (st != NULL)
-        free(p);
+    if (st != NULL) free(p);
     *out = p;
     return st;
 }
 
-static void put_plain_attribute(struct vnpu_buf *b, OrtOpAttrType type, const unsigned char *p, size_t n)
+static void put_plain_attribute(struct vnpu_buf *b, OrtOpAttrType type, const unsigned char *p,
+                                size_t n)
 {
     int64_t i;
     float f;
@@ -193,7 +189,8 @@ static void put_plain_attribute(struct vnpu_buf *b, OrtOpAttrType type, const un
         put_int(b, 20, 2);
         break;
     case ORT_OP_ATTR_STRING:
-        put_bytes(b, 4, p, n > 0 && p[n - 1] == '\0' ? n - 1 : n); /* some versions of ORT count a NUL */
+        put_bytes(b, 4, p,
+                  n > 0 && p[n - 1] == '\0' ? n - 1 : n); /* some versions of ORT count a NUL */
         put_int(b, 20, 3);
         break;
     case ORT_OP_ATTR_FLOATS:
@@ -249,13 +246,12 @@ static OrtStatus *put_attribute(const OrtApi *api, const OrtOpAttr *a, struct vn
 
 /* --- nodes --- */
 
-static OrtStatus *put_names(const OrtApi *api, const OrtValueInfo *const *v, size_t n, unsigned field,
-                            struct vnpu_buf *b)
+static OrtStatus *put_names(const OrtApi *api, const OrtValueInfo *const *v, size_t n,
+                            unsigned field, struct vnpu_buf *b)
 {
     for (size_t i = 0; i < n; i++) {
         const char *name = "";
-        if (v[i] != NULL)
-            VNPU_TRY(api->GetValueInfoName(v[i], &name));
+        if (v[i] != NULL) VNPU_TRY(api->GetValueInfoName(v[i], &name));
         put_text(b, field, name);
     }
     return NULL;
@@ -283,22 +279,19 @@ static OrtStatus *put_weights(const OrtApi *api, const OrtValueInfo *const *in, 
         const char *name;
         const OrtValue *v = NULL;
         size_t seen;
-        if (in[i] == NULL)
-            continue;
+        if (in[i] == NULL) continue;
         VNPU_TRY(api->GetValueInfoName(in[i], &name));
-        if (vnpu_names_get(known, name, &seen))
-            continue;
+        if (vnpu_names_get(known, name, &seen)) continue;
         VNPU_TRY(api->ValueInfo_GetInitializerValue(in[i], &v));
-        if (v == NULL)
-            continue;
+        if (v == NULL) continue;
         vnpu_names_put(known, name, 1);
         VNPU_TRY(put_tensor(api, v, name, 5, b));
     }
     return NULL;
 }
 
-static OrtStatus *put_node(const OrtApi *api, const OrtNode *node, size_t index, struct vnpu_names *known,
-                           struct vnpu_buf *b)
+static OrtStatus *put_node(const OrtApi *api, const OrtNode *node, size_t index,
+                           struct vnpu_names *known, struct vnpu_buf *b)
 {
     const OrtValueInfo **in = NULL, **out = NULL;
     size_t n_in = 0, n_out = 0;
@@ -332,8 +325,8 @@ done:
 
 /* --- the model --- */
 
-static OrtStatus *put_graph(const OrtApi *api, const OrtGraph *graph, const OrtNode *fused, const char *name,
-                            struct vnpu_buf *b)
+static OrtStatus *put_graph(const OrtApi *api, const OrtGraph *graph, const OrtNode *fused,
+                            const char *name, struct vnpu_buf *b)
 {
     const OrtValueInfo **in = NULL, **out = NULL;
     const OrtNode **nodes = NULL;
@@ -375,8 +368,7 @@ static OrtStatus *put_opsets(const OrtApi *api, const OrtGraph *graph, struct vn
     VNPU_TRY(vnpu_array(api, n, sizeof(char *), &names));
     OrtStatus *st = vnpu_array(api, n, sizeof(int64_t), &versions);
     const char **name = names;
-    if (st == NULL)
-        st = api->Graph_GetOperatorSets(graph, name, versions, n);
+    if (st == NULL) st = api->Graph_GetOperatorSets(graph, name, versions, n);
     for (size_t i = 0; i < n && st == NULL; i++) {
         size_t opset = begin(b, 8);
         put_text(b, 1, name[i]);
@@ -388,8 +380,8 @@ static OrtStatus *put_opsets(const OrtApi *api, const OrtGraph *graph, struct vn
     return st;
 }
 
-OrtStatus *vnpu_model_write(const OrtApi *api, const OrtGraph *graph, const OrtNode *fused, const char *name,
-                            struct vnpu_buf *out)
+OrtStatus *vnpu_model_write(const OrtApi *api, const OrtGraph *graph, const OrtNode *fused,
+                            const char *name, struct vnpu_buf *out)
 {
     int64_t ir;
     size_t start = out->len;
@@ -400,9 +392,9 @@ OrtStatus *vnpu_model_write(const OrtApi *api, const OrtGraph *graph, const OrtN
     size_t g = begin(out, 7);
     VNPU_TRY(put_graph(api, graph, fused, name, out));
     end(out, g);
-    if (out->failed)
-        return vnpu_fail(api, "out of memory while writing %s", name);
+    if (out->failed) return vnpu_fail(api, "out of memory while writing %s", name);
     if (out->len - start > INT32_MAX)
-        return vnpu_fail(api, "%s is larger than 2 GiB; refuse some of its operators with refuse_ops", name);
+        return vnpu_fail(
+            api, "%s is larger than 2 GiB; refuse some of its operators with refuse_ops", name);
     return NULL;
 }

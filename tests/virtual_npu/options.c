@@ -7,15 +7,18 @@
 
 #include "onnxruntime_session_options_config_keys.h"
 
-#define PREFIX "ep.virtualnpuexecutionprovider."
+#define PREFIX         "ep.virtualnpuexecutionprovider."
 #define FAULT_VARIABLE "WINML_VNPU_FAULT"
 
 static const char default_ops[] =
-    "Abs,Add,ArgMax,AveragePool,BatchNormalization,Cast,Ceil,Clip,Concat,Conv,ConvTranspose,DepthToSpace,"
-    "DequantizeLinear,Div,Elu,Equal,Erf,Exp,Expand,Flatten,Floor,Gather,Gelu,Gemm,GlobalAveragePool,"
+    "Abs,Add,ArgMax,AveragePool,BatchNormalization,Cast,Ceil,Clip,Concat,Conv,ConvTranspose,"
+    "DepthToSpace,"
+    "DequantizeLinear,Div,Elu,Equal,Erf,Exp,Expand,Flatten,Floor,Gather,Gelu,Gemm,"
+    "GlobalAveragePool,"
     "GlobalMaxPool,Greater,GroupNormalization,HardSigmoid,HardSwish,Identity,InstanceNormalization,"
     "LayerNormalization,LeakyRelu,Less,Log,LogSoftmax,MatMul,Max,MaxPool,Min,Mul,Neg,PRelu,Pad,Pow,"
-    "QuantizeLinear,ReduceMax,ReduceMean,ReduceMin,ReduceSum,Relu,Reshape,Resize,Sigmoid,Slice,Softmax,"
+    "QuantizeLinear,ReduceMax,ReduceMean,ReduceMin,ReduceSum,Relu,Reshape,Resize,Sigmoid,Slice,"
+    "Softmax,"
     "SpaceToDepth,Split,Sqrt,Squeeze,Sub,Tanh,Tile,Transpose,Unsqueeze,Where";
 
 struct reader {
@@ -129,14 +132,12 @@ static OrtStatus *read_options(const struct reader *r, struct vnpu_options *o)
     size_t n;
     r->api->GetKeyValuePairs(r->entries, &keys, &values, &n);
     for (size_t i = 0; i < n; i++) {
-        if (strncmp(keys[i], PREFIX, strlen(PREFIX)) != 0)
-            continue;
+        if (strncmp(keys[i], PREFIX, strlen(PREFIX)) != 0) continue;
         const char *key = keys[i] + strlen(PREFIX);
         size_t k = 0;
         while (k < N_ROWS && strcmp(rows[k].key, key) != 0)
             k++;
-        if (k == N_ROWS)
-            return unknown(r->api, key);
+        if (k == N_ROWS) return unknown(r->api, key);
         VNPU_TRY(rows[k].read(r->api, key, values[i], (char *)o + rows[k].at));
     }
     return NULL;
@@ -149,7 +150,8 @@ static OrtStatus *read_session(const struct reader *r, struct vnpu_options *o)
     o->context_enable = strcmp(one, "1") == 0;
     one = session_value(r, kOrtSessionOptionEpContextEmbedMode, "0");
     o->context_embed = strcmp(one, "1") == 0;
-    VNPU_TRY(vnpu_copy_string(api, session_value(r, kOrtSessionOptionEpContextFilePath, ""), &o->context_file));
+    VNPU_TRY(vnpu_copy_string(api, session_value(r, kOrtSessionOptionEpContextFilePath, ""),
+                              &o->context_file));
     return vnpu_copy_string(api, session_value(r, kOrtSessionOptionEpContextNodeNamePrefix, ""),
                             &o->context_prefix);
 }
@@ -164,19 +166,20 @@ static OrtStatus *read_all(const struct reader *r, struct vnpu_options *o)
     VNPU_TRY(read_options(r, o));
     VNPU_TRY(read_session(r, o));
     if (o->profiling != VNPU_PROFILE_OFF && o->csv && *o->profiling_file == '\0')
-        return vnpu_fail(api, "profiling needs the option profiling_file_path: where to write the CSV file");
+        return vnpu_fail(
+            api, "profiling needs the option profiling_file_path: where to write the CSV file");
     return NULL;
 }
 
-OrtStatus *vnpu_options_read(const OrtApi *api, const OrtSessionOptions *so, struct vnpu_options *out)
+OrtStatus *vnpu_options_read(const OrtApi *api, const OrtSessionOptions *so,
+                             struct vnpu_options *out)
 {
     OrtKeyValuePairs *entries = NULL;
     *out = (struct vnpu_options){.min_nodes = 1, .threads = 1, .csv = true, .shared_context = true};
     VNPU_TRY(api->GetSessionOptionsConfigEntries(so, &entries));
     OrtStatus *st = read_all(&(struct reader){api, entries}, out);
     api->ReleaseKeyValuePairs(entries);
-    if (st != NULL)
-        vnpu_options_release(out);
+    if (st != NULL) vnpu_options_release(out);
     return st;
 }
 

@@ -1,9 +1,10 @@
 /* partition.c - which nodes the virtual NPU takes, and how they group.
  *
- * A group becomes one fused node, so no path may leave it and come back. Each node gets a stage: the
- * largest stage of the nodes before it, plus one when the step goes from a node that is not ours to one
- * that is. A path that leaves our nodes and comes back therefore ends in a later stage, and connected nodes
- * of one stage are always a legal group. One pass over ORT's topological order does it. */
+ * A group becomes one fused node, so no path may leave it and come back. Each node gets a stage:
+ * the largest stage of the nodes before it, plus one when the step goes from a node that is not
+ * ours to one that is. A path that leaves our nodes and comes back therefore ends in a later stage,
+ * and connected nodes of one stage are always a legal group. One pass over ORT's topological order
+ * does it. */
 #include "partition.h"
 
 #include <stdlib.h>
@@ -16,7 +17,7 @@ struct item {
     bool ours;    /* may join a group */
     bool context; /* an EPContext node of ours: a group by itself */
     size_t stage;
-    size_t root;  /* of its group, in a union-find forest */
+    size_t root; /* of its group, in a union-find forest */
 };
 
 struct partition {
@@ -52,19 +53,17 @@ static bool type_is_supported(ONNXTensorElementDataType t)
     }
 }
 
-static OrtStatus *values_are_supported(const OrtApi *api, const OrtValueInfo *const *v, size_t n, bool *yes)
+static OrtStatus *values_are_supported(const OrtApi *api, const OrtValueInfo *const *v, size_t n,
+                                       bool *yes)
 {
     for (size_t i = 0; i < n && *yes; i++) {
         const OrtTypeInfo *type = NULL;
         const OrtTensorTypeAndShapeInfo *tensor = NULL;
         ONNXTensorElementDataType element = ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
-        if (v[i] == NULL)
-            continue; /* an optional value that is left out */
+        if (v[i] == NULL) continue; /* an optional value that is left out */
         VNPU_TRY(api->GetValueInfoTypeInfo(v[i], &type));
-        if (type != NULL)
-            VNPU_TRY(api->CastTypeInfoToTensorInfo(type, &tensor));
-        if (tensor != NULL)
-            VNPU_TRY(api->GetTensorElementType(tensor, &element));
+        if (type != NULL) VNPU_TRY(api->CastTypeInfoToTensorInfo(type, &tensor));
+        if (tensor != NULL) VNPU_TRY(api->GetTensorElementType(tensor, &element));
         *yes = type_is_supported(element);
     }
     return NULL;
@@ -73,8 +72,7 @@ static OrtStatus *values_are_supported(const OrtApi *api, const OrtValueInfo *co
 static bool op_is_listed(const struct vnpu_options *o, const char *domain, const char *op)
 {
     bool standard = *domain == '\0' || strcmp(domain, "ai.onnx") == 0;
-    if (vnpu_list_has(o->refuse_ops, op) || vnpu_list_has(o->refuse_ops, "all"))
-        return false;
+    if (vnpu_list_has(o->refuse_ops, op) || vnpu_list_has(o->refuse_ops, "all")) return false;
     return standard && (vnpu_list_has(o->ops, "all") || vnpu_list_has(o->ops, op));
 }
 
@@ -86,8 +84,7 @@ OrtStatus *vnpu_is_context_node(const struct vnpu_ep *ep, const OrtNode *node, b
     *yes = false;
     VNPU_TRY(ep->api->Node_GetOperatorType(node, &op));
     VNPU_TRY(ep->api->Node_GetDomain(node, &domain));
-    if (strcmp(op, "EPContext") != 0 || strcmp(domain, "com.microsoft") != 0)
-        return NULL;
+    if (strcmp(op, "EPContext") != 0 || strcmp(domain, "com.microsoft") != 0) return NULL;
     VNPU_TRY(vnpu_string_attribute(ep->api, node, "source", &source, &len));
     *yes = source != NULL && strcmp(source, VNPU_NAME) == 0;
     free(source);
@@ -99,8 +96,7 @@ static OrtStatus *judge(const struct partition *p, struct item *it)
     const char *op, *domain;
     size_t n_graphs = 0;
     VNPU_TRY(vnpu_is_context_node(p->ep, it->node, &it->context));
-    if (it->context)
-        return NULL;
+    if (it->context) return NULL;
     VNPU_TRY(p->api->Node_GetOperatorType(it->node, &op));
     VNPU_TRY(p->api->Node_GetDomain(it->node, &domain));
     VNPU_TRY(p->api->Node_GetNumSubgraphs(it->node, &n_graphs));
@@ -124,11 +120,9 @@ static OrtStatus *visit(struct partition *p, const OrtValueInfo *v, size_t i, bo
     const char *name;
     size_t from;
     struct item *it = &p->item[i];
-    if (v == NULL)
-        return NULL;
+    if (v == NULL) return NULL;
     VNPU_TRY(p->api->GetValueInfoName(v, &name));
-    if (!vnpu_names_get(&p->producer, name, &from) || from == i)
-        return NULL;
+    if (!vnpu_names_get(&p->producer, name, &from) || from == i) return NULL;
     const struct item *before = &p->item[from];
     if (!join) {
         size_t stage = before->stage + (it->ours && !before->ours ? 1 : 0);
@@ -147,11 +141,10 @@ static OrtStatus *visit_all(struct partition *p, size_t i, bool join)
     void *room;
     for (size_t k = 0; k < it->n_in; k++)
         VNPU_TRY(visit(p, it->in[k], i, join));
-    if (join)
-        return NULL;
-    VNPU_TRY(p->api->Node_GetNumImplicitInputs(it->node, &n)); /* what the bodies of If and Loop use */
-    if (n == 0)
-        return NULL;
+    if (join) return NULL;
+    VNPU_TRY(
+        p->api->Node_GetNumImplicitInputs(it->node, &n)); /* what the bodies of If and Loop use */
+    if (n == 0) return NULL;
     VNPU_TRY(vnpu_array(p->api, n, sizeof(OrtValueInfo *), &room));
     const OrtValueInfo **implicit = room;
     OrtStatus *st = p->api->Node_GetImplicitInputs(it->node, implicit, n);
@@ -169,9 +162,9 @@ static OrtStatus *add_group(struct partition *p, OrtEpGraphSupportInfo *info, co
     for (size_t i = root; i < p->n; i++)
         if (i == root || (!context && p->item[i].ours && find_root(p, i) == root))
             group[n++] = p->item[i].node;
-    if (!context && n < p->ep->options.min_nodes)
-        return NULL;
-    /* Weights are copied into the compiled program. An EPContext node keeps every input in its place. */
+    if (!context && n < p->ep->options.min_nodes) return NULL;
+    /* Weights are copied into the compiled program. An EPContext node keeps every input in its
+     * place. */
     OrtNodeFusionOptions options = {
         .ort_version_supported = ORT_API_VERSION,
         .drop_constant_initializers = !context,
@@ -196,8 +189,7 @@ static OrtStatus *read_items(struct partition *p, const OrtNode *const *nodes)
     for (size_t i = 0; i < p->n; i++)
         for (size_t k = 0; k < p->item[i].n_out; k++) {
             const char *name;
-            if (p->item[i].out[k] == NULL)
-                continue;
+            if (p->item[i].out[k] == NULL) continue;
             VNPU_TRY(p->api->GetValueInfoName(p->item[i].out[k], &name));
             vnpu_names_put(&p->producer, name, i);
         }
@@ -229,8 +221,7 @@ OrtStatus *vnpu_partition(struct vnpu_ep *ep, const OrtGraph *graph, OrtEpGraphS
     OrtStatus *st = NULL;
     void *items = NULL;
     VNPU_GOTO(p.api->Graph_GetParentNode(graph, &parent));
-    if (parent != NULL)
-        goto done;
+    if (parent != NULL) goto done;
     VNPU_GOTO(vnpu_graph_nodes(p.api, graph, &nodes, &p.n));
     VNPU_GOTO(vnpu_array(p.api, p.n, sizeof(*p.item), &items));
     p.item = items;

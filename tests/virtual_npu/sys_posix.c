@@ -66,8 +66,7 @@ bool vnpu_is_separator(char c)
 bool vnpu_narrow_path(const void *native, char *out, size_t size)
 {
     size_t n = strlen(native);
-    if (n >= size)
-        return false;
+    if (n >= size) return false;
     memcpy(out, native, n + 1);
     return true;
 }
@@ -83,8 +82,7 @@ bool vnpu_find_file(const char *folder, const char *prefix, char *name, size_t s
 {
     bool found = false;
     DIR *d = opendir(folder);
-    if (d == NULL)
-        return false;
+    if (d == NULL) return false;
     for (struct dirent *e; !found && (e = readdir(d)) != NULL;) {
         size_t n = strlen(e->d_name);
         if (strncmp(e->d_name, prefix, strlen(prefix)) == 0 && n < size) {

@@ -78,8 +78,7 @@ void *vnpu_native_path(const char *path)
 {
     int n = MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, path, -1, NULL, 0);
     wchar_t *p = n > 0 ? malloc((size_t)n * sizeof(*p)) : NULL;
-    if (p != NULL)
-        MultiByteToWideChar(CP_UTF8, 0, path, -1, p, n);
+    if (p != NULL) MultiByteToWideChar(CP_UTF8, 0, path, -1, p, n);
     return p;
 }
 
@@ -92,8 +91,7 @@ bool vnpu_find_file(const char *folder, const char *prefix, char *name, size_t s
         !widen(pattern, wide))
         return false;
     HANDLE h = FindFirstFileW(wide, &e);
-    if (h == INVALID_HANDLE_VALUE)
-        return false;
+    if (h == INVALID_HANDLE_VALUE) return false;
     FindClose(h);
     return WideCharToMultiByte(CP_UTF8, 0, e.cFileName, -1, name, (int)size, NULL, NULL) > 0;
 }

@@ -17,18 +17,18 @@ OrtStatus *vnpu_fail(const OrtApi *api, const char *fmt, ...)
     return api->CreateStatus(ORT_EP_FAIL, text);
 }
 
-void vnpu_log(const OrtApi *api, const OrtLogger *logger, OrtLoggingLevel level, const char *fmt, ...)
+void vnpu_log(const OrtApi *api, const OrtLogger *logger, OrtLoggingLevel level, const char *fmt,
+              ...)
 {
     char text[1024];
     va_list ap;
-    if (logger == NULL)
-        return;
+    if (logger == NULL) return;
     va_start(ap, fmt);
     vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
-    OrtStatus *st = api->Logger_LogMessage(logger, level, text, ORT_TSTR("virtual_npu"), 0, VNPU_NAME);
-    if (st != NULL)
-        api->ReleaseStatus(st);
+    OrtStatus *st =
+        api->Logger_LogMessage(logger, level, text, ORT_TSTR("virtual_npu"), 0, VNPU_NAME);
+    if (st != NULL) api->ReleaseStatus(st);
 }
 
 OrtStatus *vnpu_array(const OrtApi *api, size_t n, size_t size, void **out)
@@ -53,8 +53,7 @@ bool vnpu_list_has(const char *list, const char *word)
     for (const char *p = list; *p != '\0';) {
         p += strspn(p, ", ");
         size_t len = strcspn(p, ", ");
-        if (len == n && len > 0 && memcmp(p, word, n) == 0)
-            return true;
+        if (len == n && len > 0 && memcmp(p, word, n) == 0) return true;
         p += len;
     }
     return false;
@@ -62,8 +61,7 @@ bool vnpu_list_has(const char *list, const char *word)
 
 void vnpu_buf_add(struct vnpu_buf *b, const void *bytes, size_t n)
 {
-    if (b->failed || n == 0)
-        return;
+    if (b->failed || n == 0) return;
     if (n > b->cap - b->len) {
         size_t cap = b->cap < 4096 ? 4096 : b->cap;
         while (cap - b->len < n && cap <= SIZE_MAX / 2)

@@ -1,8 +1,8 @@
 /* vnpu.h - the virtual NPU: a plugin execution provider for ONNX Runtime (ORT) in plain C.
  *
- * One factory per loaded library, one EP per session, one kernel per fused node. Every function that can
- * fail returns an OrtStatus: NULL is success, anything else is owned by the caller and usually handed on
- * to ORT. docs/internals/virtual-npu.md says what the options and faults mean. */
+ * One factory per loaded library, one EP per session, one kernel per fused node. Every function
+ * that can fail returns an OrtStatus: NULL is success, anything else is owned by the caller and
+ * usually handed on to ORT. docs/internals/virtual-npu.md says what the options and faults mean. */
 #ifndef VNPU_H
 #define VNPU_H
 
@@ -12,25 +12,23 @@
 
 #include "onnxruntime_c_api.h"
 
-#define VNPU_NAME "VirtualNPUExecutionProvider"
-#define VNPU_VENDOR "winml"
-#define VNPU_VENDOR_ID 0xf1f1u /* belongs to no PCI vendor */
-#define VNPU_DEVICE_ID 0x0001u
-#define VNPU_VERSION "1.0.0"
+#define VNPU_NAME         "VirtualNPUExecutionProvider"
+#define VNPU_VENDOR       "winml"
+#define VNPU_VENDOR_ID    0xf1f1u /* belongs to no PCI vendor */
+#define VNPU_DEVICE_ID    0x0001u
+#define VNPU_VERSION      "1.0.0"
 #define VNPU_ARCHITECTURE "vnpu-1"
 
 /* Hands a failure on to the caller; for functions that own nothing yet. */
 #define VNPU_TRY(expr)                                                                             \
     do {                                                                                           \
         OrtStatus *try_status_ = (expr);                                                           \
-        if (try_status_ != NULL)                                                                   \
-            return try_status_;                                                                    \
+        if (try_status_ != NULL) return try_status_;                                               \
     } while (0)
 /* The same for functions with a `done:` label and a variable `st`. */
 #define VNPU_GOTO(expr)                                                                            \
     do {                                                                                           \
-        if ((st = (expr)) != NULL)                                                                 \
-            goto done;                                                                             \
+        if ((st = (expr)) != NULL) goto done;                                                      \
     } while (0)
 
 /* --- util.c --- */
@@ -43,15 +41,15 @@
 
 OrtStatus *vnpu_fail(const OrtApi *api, const char *fmt, ...) VNPU_PRINTF(2, 3);
 /* Writes to ORT's log; failing to log is not a failure. */
-void vnpu_log(const OrtApi *api, const OrtLogger *logger, OrtLoggingLevel level, const char *fmt, ...)
-    VNPU_PRINTF(4, 5);
+void vnpu_log(const OrtApi *api, const OrtLogger *logger, OrtLoggingLevel level, const char *fmt,
+              ...) VNPU_PRINTF(4, 5);
 /* Zeroed array of n (at least one) elements. Free with free(). */
 OrtStatus *vnpu_array(const OrtApi *api, size_t n, size_t size, void **out);
 OrtStatus *vnpu_copy_string(const OrtApi *api, const char *s, char **out);
 /* True when `list` ("a,b, c") contains `word`. */
 bool vnpu_list_has(const char *list, const char *word);
 
-struct vnpu_buf { /* growing bytes; zero is empty; an allocation that fails sets `failed` and stays */
+struct vnpu_buf { /* growing bytes; zero: empty; `failed` stays set once memory ran out */
     unsigned char *ptr;
     size_t len, cap;
     bool failed;
@@ -64,10 +62,10 @@ void vnpu_buf_release(struct vnpu_buf *b);
 enum vnpu_where { VNPU_REGISTER, VNPU_COMPILE, VNPU_LOAD, VNPU_RUN, VNPU_TEARDOWN, VNPU_UNLOAD };
 
 struct vnpu_fault { /* zero: none */
-    char text[64];       /* as it was given, for messages */
-    int what;            /* 0: none */
+    char text[64];  /* as it was given, for messages */
+    int what;       /* 0: none */
     enum vnpu_where where;
-    unsigned spared;     /* how many passes go well first */
+    unsigned spared; /* how many passes go well first */
 };
 /* "WHAT@WHERE" or "WHAT@WHERE:N"; empty and NULL mean none. */
 OrtStatus *vnpu_fault_parse(const OrtApi *api, const char *text, struct vnpu_fault *out);
@@ -92,9 +90,10 @@ struct vnpu_options { /* strings are owned, never NULL */
     bool context_enable, context_embed;
     char *context_file, *context_prefix;
 };
-/* Reads them from the session's configuration. An unknown or malformed option is a failure that lists the
- * known ones. On failure nothing has to be released. */
-OrtStatus *vnpu_options_read(const OrtApi *api, const OrtSessionOptions *so, struct vnpu_options *out);
+/* Reads them from the session's configuration. An unknown or malformed option is a failure that
+ * lists the known ones. On failure nothing has to be released. */
+OrtStatus *vnpu_options_read(const OrtApi *api, const OrtSessionOptions *so,
+                             struct vnpu_options *out);
 void vnpu_options_release(struct vnpu_options *o);
 
 /* --- factory.c, ep.c --- */
@@ -125,8 +124,8 @@ struct vnpu_ep {
     bool run_begun;                /* a kernel of the current run was reached */
 };
 
-OrtStatus *vnpu_ep_create(struct vnpu_factory *f, const OrtSessionOptions *so, const OrtLogger *logger,
-                          struct vnpu_ep **out);
+OrtStatus *vnpu_ep_create(struct vnpu_factory *f, const OrtSessionOptions *so,
+                          const OrtLogger *logger, struct vnpu_ep **out);
 void vnpu_ep_free(struct vnpu_ep *ep);
 
 #endif
