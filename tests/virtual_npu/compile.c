@@ -7,7 +7,9 @@
 #include "profile.h"
 #include "sys.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct job { /* arrays of n */
     struct vnpu_ep *ep;
@@ -59,6 +61,18 @@ static OrtStatus *strike(struct job *j)
     return vnpu_fault_strike(ep->api, &ep->options.fault, VNPU_LOAD);
 }
 
+/* The fused node's name; the prefix keeps apart partitions of models that will be merged. */
+static OrtStatus *partition_name(const struct vnpu_ep *ep, const char *fused, char **out)
+{
+    const char *prefix = ep->options.context_enable ? ep->options.context_prefix : "";
+    size_t n = strlen(prefix) + strlen(fused) + 1;
+    void *room;
+    VNPU_TRY(vnpu_array(ep->api, n, 1, &room));
+    *out = room;
+    snprintf(*out, n, "%s%s", prefix, fused);
+    return NULL;
+}
+
 static OrtStatus *make_kernel(struct job *j, size_t i)
 {
     struct vnpu_ep *ep = j->ep;
@@ -70,10 +84,10 @@ static OrtStatus *make_kernel(struct job *j, size_t i)
                                     j->context[i], &j->kernel[i]));
     } else {
         VNPU_TRY(ep->api->Node_GetName(j->fused[i], &name));
-        VNPU_TRY(vnpu_copy_string(ep->api, name, &p->name));
-        VNPU_TRY(vnpu_model_write(ep->api, j->graphs[i], j->fused[i], name, &p->model));
-        VNPU_TRY(vnpu_kernel_create(ep, name, p->model.ptr, p->model.len, j->fused[i], j->fused[i],
-                                    &j->kernel[i]));
+        VNPU_TRY(partition_name(ep, name, &p->name));
+        VNPU_TRY(vnpu_model_write(ep->api, j->graphs[i], j->fused[i], p->name, &p->model));
+        VNPU_TRY(vnpu_kernel_create(ep, p->name, p->model.ptr, p->model.len, j->fused[i],
+                                    j->fused[i], &j->kernel[i]));
         if (!ep->options.context_enable) vnpu_buf_release(&p->model);
     }
     vnpu_log(ep->api, ep->logger, ORT_LOGGING_LEVEL_INFO, "%s is ready", j->kernel[i]->name);

@@ -24,6 +24,8 @@ OrtStatus *vnpu_context_nodes(struct vnpu_ep *ep, const OrtGraph **graphs, size_
 OrtStatus *vnpu_context_load(struct vnpu_ep *ep, const OrtGraph **graphs,
                              const OrtNode *const *nodes, size_t n, const unsigned char **bytes,
                              size_t *size, char **name);
+/* Of models that share a context: forgets what was collected. */
+void vnpu_shared_release(struct vnpu_shared *s);
 void vnpu_contexts_free(struct vnpu_context *c);
 
 #endif

@@ -143,7 +143,7 @@ static void test_context(struct demo *d, const float want[8], bool embed, const 
     snprintf(sidecar, sizeof(sidecar), "%s", demo_path(d, "selftest_ctx_vnpu.bin"));
     remove(model);
     remove(sidecar);
-    demo_must(d, demo_compile(d, model, embed, o), "compile");
+    demo_must(d, demo_compile(d, model, embed, none, o), "compile");
     char *bytes = demo_read(sidecar, &n);
     check((bytes == NULL) == embed, "context file:", name);
     demo_must(d, demo_session(d, model, true, none, &s), "load");
@@ -163,6 +163,34 @@ static void test_context(struct demo *d, const float want[8], bool embed, const 
               "missing context:", "refused");
     }
     free(bytes);
+}
+
+/* Two models, one context file. */
+static void test_sharing(struct demo *d, const float want[8])
+{
+    static const struct demo_option first[] = {{"ep.share_ep_contexts", "1"}, {NULL, NULL}};
+    static const struct demo_option last[] = {
+        {"ep.share_ep_contexts", "1"}, {"ep.stop_share_ep_contexts", "1"}, {NULL, NULL}};
+    static const char *const files[] = {"shared_a.onnx", "shared_b.onnx"};
+    char other[1024];
+    size_t n;
+    snprintf(other, sizeof(other), "%s", demo_path(d, "shared_b_vnpu.bin"));
+    for (size_t i = 0; i < 2; i++) {
+        remove(demo_path(d, files[i]));
+        demo_must(d, demo_compile(d, demo_path(d, files[i]), false, i == 0 ? first : last, none),
+                  files[i]);
+    }
+    for (size_t i = 0; i < 2; i++) {
+        OrtSession *s;
+        demo_must(d, demo_session(d, demo_path(d, files[i]), true, none, &s), files[i]);
+        check(runs_as_cpu(d, s, want), "shared context, same bits:", files[i]);
+        d->api->ReleaseSession(s);
+        remove(demo_path(d, files[i]));
+    }
+    char *bytes = demo_read(other, &n);
+    check(bytes == NULL, "shared context:", "one file");
+    free(bytes);
+    remove(demo_path(d, "shared_a_vnpu.bin"));
 }
 
 /* --- profile --- */
@@ -250,7 +278,7 @@ static int child(struct demo *d, const char *fault)
     demo_environment("WINML_VNPU_FAULT", fault); /* the only way to ask for register and unload */
     demo_must(d, demo_register(d, "vnpu"), "register");
     if (strcmp(where, "compile") == 0 || strcmp(where, "teardown") == 0) {
-        demo_must(d, demo_compile(d, demo_path(d, "child_ctx.onnx"), false, o), "compile");
+        demo_must(d, demo_compile(d, demo_path(d, "child_ctx.onnx"), false, none, o), "compile");
     } else {
         demo_must(d, demo_session(d, NULL, true, o, &s), "session");
         demo_must(d, demo_run(d, s, y), "run");
@@ -309,6 +337,7 @@ static void test_all(struct demo *d, const char *self, const char *ort)
     test_context(d, want, true, "1");
     test_context(d, want, false, "1");
     test_context(d, want, true, "0");
+    test_sharing(d, want);
     test_profile(d, "detailed", "on", DEMO_NODES_ON_NPU + 2 * DEMO_PARTS);
     test_profile(d, "basic", "on", 0);
     test_profile(d, "detailed", "off", 0);

@@ -53,7 +53,7 @@ OrtSessionOptions *demo_options(struct demo *d, const struct demo_option *config
 OrtStatus *demo_session(struct demo *d, const char *file, bool npu,
                         const struct demo_option *option, OrtSession **out);
 OrtStatus *demo_compile(struct demo *d, const char *file, bool embed,
-                        const struct demo_option *option);
+                        const struct demo_option *config, const struct demo_option *option);
 OrtStatus *demo_run(struct demo *d, OrtSession *s, float y[8]);
 /* Nodes that the session gave to the EP of that name. */
 size_t demo_nodes_on(struct demo *d, OrtSession *s, const char *ep);

@@ -244,10 +244,10 @@ OrtStatus *demo_session(struct demo *d, const char *file, bool npu,
 }
 
 OrtStatus *demo_compile(struct demo *d, const char *file, bool embed,
-                        const struct demo_option *option)
+                        const struct demo_option *config, const struct demo_option *option)
 {
     const OrtCompileApi *c = d->api->GetCompileApi();
-    OrtSessionOptions *so = demo_options(d, NULL, option);
+    OrtSessionOptions *so = demo_options(d, config, option);
     OrtModelCompilationOptions *o = NULL;
     OrtModel *m = demo_model(d);
     demo_must(d, c->CreateModelCompilationOptionsFromSessionOptions(d->env, so, &o), "compile");

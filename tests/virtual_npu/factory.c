@@ -5,6 +5,7 @@
  * a name that ends in ".virtual", or by the environment entry "allow_virtual_devices". Then the
  * device is of type NPU. Otherwise a CPU device stands in, and the EP's metadata tells. */
 #include "vnpu.h"
+#include "context.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -260,6 +261,7 @@ OrtStatus *ReleaseEpFactory(OrtEpFactory *base)
     if (f == NULL) return NULL;
     OrtStatus *st = vnpu_fault_strike(f->api, &f->fault, VNPU_UNLOAD);
     if (f->hardware != NULL) f->ep_api->ReleaseHardwareDevice(f->hardware);
+    vnpu_shared_release(&f->shared);
     free(f);
     return st;
 }

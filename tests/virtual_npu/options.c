@@ -32,6 +32,11 @@ static const char *session_value(const struct reader *r, const char *key, const 
     return v != NULL ? v : fallback;
 }
 
+static bool session_flag(const struct reader *r, const char *key)
+{
+    return strcmp(session_value(r, key, "0"), "1") == 0;
+}
+
 /* --- one function per kind of option --- */
 
 static OrtStatus *read_text(const OrtApi *api, const char *key, const char *value, void *out)
@@ -146,10 +151,10 @@ static OrtStatus *read_options(const struct reader *r, struct vnpu_options *o)
 static OrtStatus *read_session(const struct reader *r, struct vnpu_options *o)
 {
     const OrtApi *api = r->api;
-    const char *one = session_value(r, kOrtSessionOptionEpContextEnable, "0");
-    o->context_enable = strcmp(one, "1") == 0;
-    one = session_value(r, kOrtSessionOptionEpContextEmbedMode, "0");
-    o->context_embed = strcmp(one, "1") == 0;
+    o->context_enable = session_flag(r, kOrtSessionOptionEpContextEnable);
+    o->context_embed = session_flag(r, kOrtSessionOptionEpContextEmbedMode);
+    o->context_share_stop = session_flag(r, kOrtSessionOptionStopShareEpContexts);
+    o->context_share = o->context_share_stop || session_flag(r, kOrtSessionOptionShareEpContexts);
     VNPU_TRY(vnpu_copy_string(api, session_value(r, kOrtSessionOptionEpContextFilePath, ""),
                               &o->context_file));
     return vnpu_copy_string(api, session_value(r, kOrtSessionOptionEpContextNodeNamePrefix, ""),

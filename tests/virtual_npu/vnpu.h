@@ -87,7 +87,7 @@ struct vnpu_options { /* strings are owned, never NULL */
     bool shared_context;
     struct vnpu_fault fault;
     /* session configuration, not provider options */
-    bool context_enable, context_embed;
+    bool context_enable, context_embed, context_share, context_share_stop;
     char *context_file, *context_prefix;
 };
 /* Reads them from the session's configuration. An unknown or malformed option is a failure that
@@ -98,6 +98,12 @@ void vnpu_options_release(struct vnpu_options *o);
 
 /* --- factory.c, ep.c --- */
 
+struct vnpu_shared { /* what models that share a context have compiled so far */
+    struct vnpu_buf entries;
+    size_t n;
+    char *path; /* of their file */
+};
+
 struct vnpu_factory {
     OrtEpFactory base; /* first: ORT sees only this part */
     const OrtApi *api;
@@ -105,6 +111,7 @@ struct vnpu_factory {
     const OrtModelEditorApi *editor;
     const OrtLogger *logger;
     OrtHardwareDevice *hardware; /* of our own making; NULL: a CPU device stands in */
+    struct vnpu_shared shared;   /* sessions that share contexts come one after another */
     struct vnpu_fault fault;     /* from the environment: register and unload have no session */
 };
 
