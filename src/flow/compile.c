@@ -134,44 +134,48 @@ static bool resolve(struct wml_compile_run *r, struct wml_err *err)
 
 /* --- the report --- */
 
-static void put_validation(struct wml_item *model, const struct wml_compile_unit *u)
+/* JSON: all of it under the model; text: rows and a table of their own. */
+static void put_validation(struct wml_item *root, struct wml_item *model, const struct wml_compile_unit *u)
 {
     static const struct wml_column columns[] = {
-        {.key = "name", .label = "Output", .max_width = 40}, {.key = "cosine", .label = "Cosine", .right = true},
-        {.key = "max_abs", .label = "Max abs", .right = true}, {.key = "sqnr_db", .label = "SQNR dB", .right = true}};
+        {.label = "Output", .max_width = 40}, {.label = "Cosine", .right = true},
+        {.label = "Max abs", .right = true}, {.label = "SQNR dB", .right = true}};
     const struct wml_json_val *rows = u->validation ? wml_json_root(u->validation) : NULL;
     wml_item_bool(model, "validation_passed", NULL, u->validated);
-    wml_item_cstr(model, "validation_note", u->validation_note ? "Validation" : NULL, u->validation_note);
-    if (!wml_json_len(rows)) {
-        wml_item_array(model, "validation", NULL);
-        return;
-    }
-    struct wml_item *table = wml_item_table(model, "validation", "Against the CPU result of the source", columns,
+    wml_item_cstr(model, "validation_note", NULL, u->validation_note);
+    wml_item_cstr(root, NULL, u->validation_note ? "Validation" : NULL, u->validation_note);
+    if (rows) wml_item_json(model, "validation", rows);
+    if (!wml_json_len(rows)) return;
+    struct wml_item *table = wml_item_table(root, NULL, "Against the CPU result of the source", columns,
                                             WML_COUNT(columns));
     for (size_t i = 0; i < wml_json_len(rows); i++) {
         const struct wml_json_val *v = wml_json_at(rows, i);
         struct wml_item *row = wml_table_row(table);
-        wml_item_str(row, "name", NULL, wml_json_get_str(v, "name"));
-        wml_item_num(row, "cosine", NULL, wml_json_get_num(v, "cosine", 0), 6, WML_SHOW_PLAIN);
-        wml_item_num(row, "max_abs", NULL, wml_json_get_num(v, "max_abs", 0), 9, WML_SHOW_SCIENCE);
+        wml_item_str(row, NULL, "Output", wml_json_get_str(v, "name"));
+        wml_item_num(row, NULL, "Cosine", wml_json_get_num(v, "cosine", 0), 6, WML_SHOW_PLAIN);
+        wml_item_num(row, NULL, "Max abs", wml_json_get_num(v, "max_abs", 0), 9, WML_SHOW_SCIENCE);
         if (wml_json_is_number(wml_json_get(v, "sqnr_db")))
-            wml_item_num(row, "sqnr_db", NULL, wml_json_get_num(v, "sqnr_db", 0), 2, WML_SHOW_PLAIN);
-        else wml_item_null(row, "sqnr_db", NULL);
+            wml_item_num(row, NULL, "SQNR dB", wml_json_get_num(v, "sqnr_db", 0), 1, WML_SHOW_PLAIN);
+        else wml_item_cstr(row, NULL, "SQNR dB", "equal");
     }
 }
 
-static void put_unit(struct wml_item *models, const struct wml_compile_run *r, const struct wml_compile_unit *u)
+static void put_unit(struct wml_item *root, struct wml_item *models, const struct wml_compile_run *r,
+                     const struct wml_compile_unit *u)
 {
     struct wml_item *m = wml_item_object(models, NULL, NULL);
     wml_item_cstr(m, "input", NULL, u->model);
-    wml_item_cstr(m, "output_path", "Output", u->output);
-    wml_item_cstr(m, "context_binary_path", u->sidecar ? "Context binary" : NULL, u->sidecar);
-    wml_item_int(m, "bytes", "Size", (int64_t)u->bytes, WML_SHOW_BYTES);
+    wml_item_cstr(m, "output_path", NULL, u->output);
+    wml_item_cstr(m, "context_binary_path", NULL, u->sidecar);
+    wml_item_int(m, "bytes", NULL, (int64_t)u->bytes, WML_SHOW_BYTES);
     wml_item_num(m, "compile_time", NULL, u->compile_ms / 1000, 3, WML_SHOW_PLAIN);
-    if (!r->cached) wml_item_num(m, NULL, "Compile time", u->compile_ms, 1, WML_SHOW_MS);
-    else wml_item_cstr(m, NULL, "Compile time", "none: the same compilation is in the cache");
     wml_item_bool(m, "cached", NULL, r->cached);
-    put_validation(m, u);
+    wml_item_cstr(root, NULL, "Output", u->output);
+    if (u->sidecar) wml_item_cstr(root, NULL, "Context", u->sidecar);
+    wml_item_int(root, NULL, "Size", (int64_t)u->bytes, WML_SHOW_BYTES);
+    if (r->cached) wml_item_cstr(root, NULL, "Compile time", "none: the same compilation is in the cache");
+    else wml_item_num(root, NULL, "Compile time", u->compile_ms, 1, WML_SHOW_MS);
+    put_validation(root, m, u);
 }
 
 static void report(struct wml_report *out, const struct wml_compile_run *r, double total_ms)
@@ -189,9 +193,9 @@ static void report(struct wml_report *out, const struct wml_compile_run *r, doub
     wml_item_cstr(root, "compiler", "Compiler", r->args->compiler);
     wml_item_json(root, "target", target);
     struct wml_item *models = wml_item_array(root, "models", NULL);
-    for (size_t i = 0; i < r->n; i++) put_unit(models, r, &r->unit[i]);
     wml_item_num(root, "total_time", NULL, total_ms / 1000, 3, WML_SHOW_PLAIN);
     wml_item_num(root, NULL, "Total time", total_ms, 1, WML_SHOW_MS);
+    for (size_t i = 0; i < r->n; i++) put_unit(root, models, r, &r->unit[i]);
     wml_item_cstr(root, "salvaged", r->salvaged ? "Salvaged" : NULL, r->salvaged);
     struct wml_item *warnings = wml_item_array(root, "warnings", NULL);
     for (size_t i = 0; i < r->warning.len; i++) wml_item_cstr(warnings, NULL, NULL, r->warning.at[i]);
