@@ -222,7 +222,7 @@ void wml_ep_libraries_release(struct wml_ep_libraries *l)
 void wml_ep_missing_reason(const struct wml_ep *ep, const struct wml_ep_libraries *l, struct wml_buf *out)
 {
     if (!ep->library)
-        wml_buf_cstr(out, "it is part of some ONNX Runtime builds only, and not of this one");
+        wml_buf_cstr(out, "no library of it is known for this system, and it is not built into this ONNX Runtime");
     else
         wml_buf_fmt(out, "%s not found in %zu places", ep->library[0], l ? l->looked.len : (size_t)0);
     if (ep->install) wml_buf_fmt(out, "; %s", ep->install);

@@ -3,6 +3,7 @@
 #include "ort/internal.h"
 
 #include "base/num.h"
+#include "os/file.h"
 #include "os/path.h"
 
 const char *wml_opt_level_name(enum wml_opt_level l)
@@ -88,6 +89,21 @@ static bool add_config(struct wml_ort *o, const struct wml_model_source *m, cons
     return true;
 }
 
+/* ORT says nothing when it cannot write the profile: the folder is checked here. */
+static bool enable_profiling(struct wml_ort *o, const char *prefix, OrtSessionOptions *so, struct wml_err *err)
+{
+    struct wml_buf dir = {0};
+    struct wml_ort_path path = {0};
+    wml_buf_str(&dir, wml_path_dir(wml_str(prefix)));
+    bool ok = wml_dir_exists(wml_buf_text(&dir)) ||
+              wml_fail(err, WML_E_NOT_FOUND, "the folder for the profile does not exist: %s", wml_buf_text(&dir));
+    ok = ok && wml_ort_path_init(&path, prefix, err) &&
+         wml_ort_ok(o, o->api->EnableProfiling(so, path.ptr), WML_E_RUNTIME, err);
+    wml_ort_path_release(&path);
+    wml_buf_release(&dir);
+    return ok;
+}
+
 bool wml_ort_options(struct wml_ort *o, const struct wml_model_source *m, const struct wml_session_opts *opts,
                      OrtSessionOptions **out, struct wml_err *err)
 {
@@ -100,12 +116,6 @@ bool wml_ort_options(struct wml_ort *o, const struct wml_model_source *m, const 
     if (opts->threads &&
         !wml_ort_ok(o, api->SetIntraOpNumThreads(so, (int)WML_MIN(opts->threads, 1024u)), WML_E_RUNTIME, err))
         return false;
-    if (opts->profile_prefix) {
-        struct wml_ort_path prefix = {0};
-        bool ok = wml_ort_path_init(&prefix, opts->profile_prefix, err) &&
-                  wml_ort_ok(o, api->EnableProfiling(so, prefix.ptr), WML_E_RUNTIME, err);
-        wml_ort_path_release(&prefix);
-        if (!ok) return false;
-    }
+    if (opts->profile_prefix && !enable_profiling(o, opts->profile_prefix, so, err)) return false;
     return add_config(o, m, opts, so, err) && override_dims(o, opts, so, err) && add_ep(o, opts, so, err);
 }

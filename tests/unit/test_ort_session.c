@@ -302,6 +302,9 @@ static void test_profile(void **state)
     ASSERT_OK(wml_file_read(wml_buf_text(&path), 0, &text, &err));
     ASSERT_HAS(wml_buf_text(&text), "add_kernel_time");
     wml_session_close(s);
+    struct wml_model_source m = {.path = data_path("static")};
+    assert_false(wml_session_open(o, &m, &(struct wml_session_opts){.profile_prefix = "/no/such/folder/p"}, &s, &err));
+    ASSERT_HAS(err.msg, "/no/such/folder");
     wml_dir_remove(wml_buf_text(&dir));
     wml_buf_release(&dir);
     wml_buf_release(&prefix);
