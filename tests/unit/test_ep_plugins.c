@@ -49,8 +49,9 @@ static bool resolve(struct wml_ctx *cx, const struct want *w, struct wml_target 
     find_virtual_npu();
     if (wml_target_resolve(cx, &spec, t, &err)) return true;
     print_message("skipped %s on %s: %s\n", w->ep, w->device, err.msg);
-    assert_int_equal(err.code, WML_E_NOT_FOUND);
-    assert_true(err.hint[0]);
+    bool too_old = strstr(err.msg, "was built for version") != NULL; /* for an older ORT than the plugin's */
+    assert_true(err.code == WML_E_NOT_FOUND || too_old);
+    assert_true(err.hint[0] || too_old);
     return false;
 }
 

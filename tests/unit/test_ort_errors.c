@@ -11,7 +11,7 @@ static const struct {
     {"cut", WML_LEVEL_DISABLED, {"cut.onnx", "not a readable ONNX model", NULL}, "winml inspect"},
     {"no_kernel", WML_LEVEL_DISABLED, {"no kernel", "Conv", "'conv1'"}, "element types"},
     {"no_op", WML_LEVEL_DISABLED, {"no operator Magic", "domain vendor", NULL}, "custom operator"},
-    {"ep_context", WML_LEVEL_DISABLED, {"compiled for QNNExecutionProvider", NULL, NULL}, "--ep QNNExecutionProvider"},
+    {"ep_context", WML_LEVEL_DISABLED, {"that this session does not have", NULL, NULL}, "compiled"},
     {"names", WML_LEVEL_DISABLED, {"same node name (n)", NULL, NULL}, "winml optimize"},
     {"opset_999", WML_LEVEL_DISABLED, {"opset 999", "domain ai.onnx", "knows up to "}, "export the model again"},
     {"ir_99", WML_LEVEL_DISABLED, {"IR version 99", "knows up to ", NULL}, "export the model again"},

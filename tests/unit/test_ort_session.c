@@ -12,6 +12,7 @@ static void test_open(void **state)
     struct wml_ort *o = need_ort(&cx), *again = NULL;
     struct wml_err err = {0};
     struct wml_ort_info info = wml_ort_info(o);
+    print_message("ONNX Runtime %s from %s\n", info.version, info.path);
     assert_true(wml_str_starts(wml_str(info.version), "1."));
     assert_true(info.api_version >= 24);
     assert_true(info.bytes > 1000000);
@@ -41,6 +42,8 @@ static void test_open_fails(void **state)
     struct wml_ctx cx = {0};
     struct wml_ort *o = NULL;
     struct wml_err err = {0};
+    struct wml_buf users = {0};
+    bool set = wml_env("WINML_ORT", &users);
     wml_env_set("WINML_ORT", "/no/such/libonnxruntime.so");
     assert_false(wml_ort_open(&cx, &o, &err));
     ASSERT_HAS(err.msg, "/no/such/libonnxruntime.so");
@@ -49,7 +52,8 @@ static void test_open_fails(void **state)
     wml_env_set("WINML_ORT", "libm.so.6");
     assert_false(wml_ort_open(&cx, &o, &err));
     ASSERT_HAS(err.msg, "is not ONNX Runtime");
-    wml_env_set("WINML_ORT", NULL);
+    wml_env_set("WINML_ORT", set ? wml_buf_text(&users) : NULL);
+    wml_buf_release(&users);
 }
 
 static void test_inputs(void **state)
