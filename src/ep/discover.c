@@ -122,8 +122,7 @@ static void search_variable(struct wml_ep_search *s, const char *name)
                 }
         if (!known) {
             wml_ep_note_place(s, wml_buf_text(&entry));
-            wml_log(s->cx, WML_LOG_WARN, "%s: %s is neither a folder nor an EP library", name,
-                    wml_buf_text(&entry));
+            wml_log(s->cx, WML_LOG_WARN, "%s: %s is neither a folder nor an EP library", name, wml_buf_text(&entry));
         }
     }
     wml_buf_release(&value);
@@ -146,8 +145,10 @@ static void search_folder(struct wml_ep_search *s, struct wml_str dir, const cha
 static void search_own(struct wml_ep_search *s)
 {
     struct wml_buf b = {0};
-    if (s->cx && s->cx->program) wml_buf_cstr(&b, s->cx->program);
-    else wml_path_program(&b);
+    if (s->cx && s->cx->program)
+        wml_buf_cstr(&b, s->cx->program);
+    else
+        wml_path_program(&b);
     if (b.len) {
         struct wml_str dir = wml_path_dir(wml_buf_view(&b));
         search_folder(s, dir, "ep");
@@ -169,8 +170,10 @@ static void search_vendors(struct wml_ep_search *s)
         begin(s, "DirectorySource", "directory");
         s->env_var = ep->vendor_env;
         wml_buf_clear(&dir);
-        if (ep->vendor_below) wml_path_join(&dir, wml_buf_view(&value), wml_str(ep->vendor_below));
-        else wml_buf_str(&dir, wml_buf_view(&value));
+        if (ep->vendor_below)
+            wml_path_join(&dir, wml_buf_view(&value), wml_str(ep->vendor_below));
+        else
+            wml_buf_str(&dir, wml_buf_view(&value));
         s->root = wml_buf_text(&dir);
         wml_ep_look_in(s, ep, wml_buf_view(&dir));
     }
@@ -186,8 +189,7 @@ static void search_builtin(struct wml_ep_search *s)
     for (; name && *name; name++) {
         const struct wml_ep *ep = wml_ep_find(wml_str(*name));
         bool found = !ep || wml_ep_is_cpu(ep);
-        for (size_t i = 0; i < s->out->v.len && !found; i++)
-            found = s->out->v.at[i].ep == ep;
+        for (size_t i = 0; i < s->out->v.len && !found; i++) found = s->out->v.at[i].ep == ep;
         if (!found) wml_ep_add(s, ep, NULL);
     }
     wml_ep_add(s, &wml_ep_cpu, NULL);

@@ -14,24 +14,24 @@ struct wml_ep_device { /* one kind of device of an EP */
 };
 
 struct wml_ep {
-    const char *name;         /* "QNNExecutionProvider" */
-    const char *const *alias; /* "qnn", ...; NULL ends */
-    const char *label;        /* "QNN", for people */
-    const char *vendor;       /* text that hardware of this EP carries, "Qualcomm"; NULL: any */
+    const char *name;           /* "QNNExecutionProvider" */
+    const char *const *alias;   /* "qnn", ...; NULL ends */
+    const char *label;          /* "QNN", for people */
+    const char *vendor;         /* text that hardware of this EP carries, "Qualcomm"; NULL: any */
     const char *const *library; /* file names of the plugin, this system's first; NULL: built into ORT */
     const char *python_module;  /* folder in site-packages that may hold it; NULL */
     const char *nuget_id;       /* package in the NuGet cache that may hold it; NULL */
     const char *vendor_env;     /* variable that names a folder with it, or with `vendor_below` in it; NULL */
     const char *vendor_below;
-    const char *install;        /* what brings it, for people: "pip install ..."; NULL */
+    const char *install; /* what brings it, for people: "pip install ..."; NULL */
     const struct wml_ep_device *device;
     size_t n_devices;
-    bool compiles;            /* can write EPContext */
+    bool compiles; /* can write EPContext */
     const char *no_compile_reason;
     enum wml_trace_kind trace;
     const char *trace_level_key, *trace_file_key; /* provider options; NULL: none */
-    const char *provider_token; /* in file names: "qnn" */
-    bool test_only;             /* never chosen by auto */
+    const char *provider_token;                   /* in file names: "qnn" */
+    bool test_only;                               /* never chosen by auto */
     /* The device of this EP that a request for `want` means, beyond ORT's own type: returns true and adds
      * provider options (such as backend_path of a simulator beside `library`). NULL: type must be equal. */
     bool (*adopt)(const struct wml_ort_device *d, enum wml_device_type want, const char *library,
@@ -51,7 +51,7 @@ const char *wml_ep_similar(struct wml_str name);
 
 /* --- where libraries are --- */
 
-struct wml_ep_library { /* strings in the list's arena */
+struct wml_ep_library {      /* strings in the list's arena */
     const struct wml_ep *ep; /* NULL: a plugin without a row */
     const char *name;        /* EP name to register under */
     const char *path;        /* NULL: built into ORT */
@@ -74,9 +74,9 @@ void wml_ep_missing_reason(const struct wml_ep *ep, const struct wml_ep_librarie
 
 /* --- what a request means --- */
 
-struct wml_target_spec { /* zero: auto */
-    const char *ep;      /* name, alias, "auto" or NULL; may carry "@source-tag" or "@PATH" of a library */
-    const char *device;  /* "npu", "gpu", "cpu", "auto" or NULL; "gpu:1" picks the second */
+struct wml_target_spec {           /* zero: auto */
+    const char *ep;                /* name, alias, "auto" or NULL; may carry "@source-tag" or "@PATH" of a library */
+    const char *device;            /* "npu", "gpu", "cpu", "auto" or NULL; "gpu:1" picks the second */
     const struct wml_pair *option; /* typed provider options; they win over defaults */
     size_t n_options;
     bool for_compile;
@@ -92,9 +92,9 @@ struct wml_target { /* strings live in its arena or in the runtime */
     const struct wml_ep *ep;       /* NULL: a plugin without a row */
     const char *ep_name, *library; /* library NULL: built in */
     const char *source_tag, *ep_version;
-    enum wml_device_type type;     /* what was asked for, e.g. NPU */
-    const char *hardware;          /* name of the hardware, for people */
-    bool simulated;                /* no such hardware here: times are not hardware times */
+    enum wml_device_type type; /* what was asked for, e.g. NPU */
+    const char *hardware;      /* name of the hardware, for people */
+    bool simulated;            /* no such hardware here: times are not hardware times */
     const struct wml_ort_device **device;
     size_t n_devices;
     struct wml_pair *option; /* defaults, then adopted ones, then typed ones; each key once */

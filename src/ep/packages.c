@@ -33,16 +33,17 @@ static void look_in_module(struct wml_ep_search *s, const struct wml_ep *ep, str
     wml_path_join(&module, site, wml_str(ep->python_module));
     if (!wml_dir_exists(wml_buf_text(&module))) goto done;
     find_version(site, ep->python_module, &version);
-    for (const char *c = ep->python_module; *c; c++)
-        wml_buf_char(&distribution, *c == '_' ? '-' : *c);
+    for (const char *c = ep->python_module; *c; c++) wml_buf_char(&distribution, *c == '_' ? '-' : *c);
     s->distribution = wml_buf_text(&distribution);
     s->version = version.len ? wml_buf_text(&version) : NULL;
     s->root = wml_buf_text(&module);
     bool found = false;
     for (size_t i = 0; i < WML_COUNT(below) && !found; i++) {
         wml_buf_clear(&dir);
-        if (below[i][0]) wml_path_join(&dir, wml_buf_view(&module), wml_str(below[i]));
-        else wml_buf_str(&dir, wml_buf_view(&module));
+        if (below[i][0])
+            wml_path_join(&dir, wml_buf_view(&module), wml_str(below[i]));
+        else
+            wml_buf_str(&dir, wml_buf_view(&module));
         found = wml_ep_look_in(s, ep, wml_buf_view(&dir));
     }
     if (!found)
@@ -96,8 +97,7 @@ static void look_in_nuget(struct wml_ep_search *s, const struct wml_ep *ep, stru
 {
     struct wml_buf id = {0}, package = {0}, best = {0}, path = {0}, dir = {0};
     struct wml_dir_list list = {0};
-    for (const char *c = ep->nuget_id; *c; c++)
-        wml_buf_char(&id, *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c);
+    for (const char *c = ep->nuget_id; *c; c++) wml_buf_char(&id, *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c);
     wml_path_join(&package, cache, wml_buf_view(&id));
     wml_ep_note_place(s, wml_buf_text(&package));
     if (!wml_dir_exists(wml_buf_text(&package)) || !wml_dir_list(wml_buf_text(&package), &list, NULL)) goto done;
@@ -105,15 +105,14 @@ static void look_in_nuget(struct wml_ep_search *s, const struct wml_ep *ep, stru
         struct wml_str version = list.v.at[i].name;
         if (!list.v.at[i].is_dir || (best.len && compare_versions(version, wml_buf_view(&best)) <= 0)) continue;
         wml_buf_clear(&path);
-        wml_buf_fmt(&path, "%s/%.*s/runtimes/%s/native/%s", wml_buf_text(&package), WML_ARG(version),
-                    wml_ep_nuget_rid, ep->library[0]);
+        wml_buf_fmt(&path, "%s/%.*s/runtimes/%s/native/%s", wml_buf_text(&package), WML_ARG(version), wml_ep_nuget_rid,
+                    ep->library[0]);
         if (!wml_file_exists(wml_buf_text(&path))) continue;
         wml_buf_clear(&best);
         wml_buf_str(&best, version);
     }
     if (!best.len) goto done;
-    wml_buf_fmt(&dir, "%s/%s/runtimes/%s/native", wml_buf_text(&package), wml_buf_text(&best),
-                wml_ep_nuget_rid);
+    wml_buf_fmt(&dir, "%s/%s/runtimes/%s/native", wml_buf_text(&package), wml_buf_text(&best), wml_ep_nuget_rid);
     s->root = wml_buf_text(&package);
     s->distribution = ep->nuget_id;
     s->version = wml_buf_text(&best);
@@ -131,8 +130,10 @@ done:
 void wml_ep_search_nuget(struct wml_ep_search *s)
 {
     struct wml_buf cache = {0}, home = {0};
-    if (wml_env_is_set("NUGET_PACKAGES")) wml_env("NUGET_PACKAGES", &cache);
-    else if (wml_path_home(&home)) wml_path_join(&cache, wml_buf_view(&home), WML_STR(".nuget/packages"));
+    if (wml_env_is_set("NUGET_PACKAGES"))
+        wml_env("NUGET_PACKAGES", &cache);
+    else if (wml_path_home(&home))
+        wml_path_join(&cache, wml_buf_view(&home), WML_STR(".nuget/packages"));
     for (size_t i = 0; cache.len && i < wml_n_eps; i++)
         if (wml_eps[i]->nuget_id && wml_eps[i]->library) look_in_nuget(s, wml_eps[i], wml_buf_view(&cache));
     wml_buf_release(&cache);

@@ -6,8 +6,7 @@
 #include "os/path.h"
 
 /* backend_path of a library beside the plugin; false when it is not there. */
-static bool backend(const char *library, const char *file, struct wml_arena *arena, struct wml_pair *option,
-                    size_t *n)
+static bool backend(const char *library, const char *file, struct wml_arena *arena, struct wml_pair *option, size_t *n)
 {
     struct wml_buf b = {0};
     if (!library) return false;
@@ -28,8 +27,7 @@ static bool adopt(const struct wml_ort_device *d, enum wml_device_type want, con
         return backend(library, WML_EP_FILE("QnnHtp"), arena, option, n);
     }
     /* The GPU library has no simulator. */
-    return want == WML_DEVICE_GPU && !WML_EP_IS_X64 &&
-           backend(library, WML_EP_FILE("QnnGpu"), arena, option, n);
+    return want == WML_DEVICE_GPU && !WML_EP_IS_X64 && backend(library, WML_EP_FILE("QnnGpu"), arena, option, n);
 }
 
 static const struct wml_pair npu_defaults[] = {

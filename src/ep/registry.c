@@ -29,8 +29,7 @@ static unsigned distance(struct wml_str a, struct wml_str b)
     enum { MAX = 48 };
     unsigned row[MAX + 1];
     if (a.len > MAX || b.len > MAX) return MAX;
-    for (size_t j = 0; j <= b.len; j++)
-        row[j] = (unsigned)j;
+    for (size_t j = 0; j <= b.len; j++) row[j] = (unsigned)j;
     for (size_t i = 0; i < a.len; i++) {
         unsigned diagonal = row[0];
         row[0] = (unsigned)i + 1;

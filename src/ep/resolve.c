@@ -45,7 +45,8 @@ static const char *hardware_name(struct wml_arena *a, const struct wml_ort_devic
     const char *name = wml_pair_find(d->ep_meta, d->n_ep_meta, "FULL_DEVICE_NAME");
     if (!name || !name[0]) name = wml_pair_find(d->hw_meta, d->n_hw_meta, "Description");
     struct wml_buf b = {0};
-    if (name && name[0]) wml_buf_cstr(&b, name);
+    if (name && name[0])
+        wml_buf_cstr(&b, name);
     else if (d->type != WML_DEVICE_CPU || !cpu_name(&b))
         wml_buf_fmt(&b, "%s%s%s", d->hw_vendor, d->hw_vendor[0] ? " " : "", wml_device_type_name(d->type));
     name = wml_arena_cstr(a, wml_buf_view(&b));
@@ -68,8 +69,7 @@ static void set_option(struct wml_target *t, size_t cap, const char *key, const 
 static size_t count(const struct wml_pair *p)
 {
     size_t n = 0;
-    while (p && p[n].key)
-        n++;
+    while (p && p[n].key) n++;
     return n;
 }
 
@@ -82,10 +82,8 @@ static void merge_options(struct search *s, const struct wml_ep_device *row, con
     size_t cap = count(defaults) + count(compile) + n_adopted + s->spec->n_options;
     bool typed_backend = wml_pair_find(s->spec->option, s->spec->n_options, "backend_type") != NULL;
     t->option = WML_NEW_ARRAY(&t->arena, struct wml_pair, cap + 1);
-    for (size_t i = 0; i < count(defaults); i++)
-        set_option(t, cap, defaults[i].key, defaults[i].value);
-    for (size_t i = 0; i < count(compile); i++)
-        set_option(t, cap, compile[i].key, compile[i].value);
+    for (size_t i = 0; i < count(defaults); i++) set_option(t, cap, defaults[i].key, defaults[i].value);
+    for (size_t i = 0; i < count(compile); i++) set_option(t, cap, compile[i].key, compile[i].value);
     for (size_t i = 0; i < n_adopted; i++) /* the two name one thing: what was typed wins */
         if (!typed_backend || strcmp(adopted[i].key, "backend_path"))
             set_option(t, cap, adopted[i].key, adopted[i].value);
@@ -163,8 +161,10 @@ static bool match(struct search *s, const struct wml_ep_library *l, enum wml_dev
             s->simulated = l->ep ? l->ep->alias[0] : l->name;
             fits = false;
         }
-        if (!fits) note_seen(s, &d[i]);
-        else if (skip) skip--;
+        if (!fits)
+            note_seen(s, &d[i]);
+        else if (skip)
+            skip--;
         else {
             take(s, l, &d[i], any_type ? d[i].type : type, option, n_options, simulated);
             return true;
@@ -187,8 +187,7 @@ static bool register_library(struct search *s, const struct wml_ep_library *l, s
         ok = wml_ort_register(s->ort, wml_buf_text(&name), l->path, err);
     }
     ok = ok && wml_ort_devices(s->ort, &d, &n, err);
-    for (size_t i = 0; ok && i < n; i++)
-        mine += belongs(&d[i], l);
+    for (size_t i = 0; ok && i < n; i++) mine += belongs(&d[i], l);
     if (ok && !mine) {
         if (!there) wml_ort_unregister(s->ort, wml_buf_text(&name), NULL);
         ok = wml_fail(err, WML_E_NOT_FOUND, "%s registers, but finds no device on this machine", l->path);
@@ -197,8 +196,8 @@ static bool register_library(struct search *s, const struct wml_ep_library *l, s
     return ok;
 }
 
-static bool try_library(struct search *s, const struct wml_ep_library *l, enum wml_device_type type,
-                        bool any_type, struct wml_err *err)
+static bool try_library(struct search *s, const struct wml_ep_library *l, enum wml_device_type type, bool any_type,
+                        struct wml_err *err)
 {
     struct wml_err why = {0};
     s->tried++;

@@ -19,8 +19,7 @@ const char *const wml_ep_nuget_rid = SYSTEM "-x64";
 #endif
 
 /* prefix/lib/python3.x/<folder> for every x that is there. */
-static void each_python(struct wml_str prefix, const char *folder, void (*f)(void *arg, struct wml_str dir),
-                        void *arg)
+static void each_python(struct wml_str prefix, const char *folder, void (*f)(void *arg, struct wml_str dir), void *arg)
 {
     struct wml_buf lib = {0}, site = {0};
     struct wml_dir_list list = {0};
@@ -43,8 +42,7 @@ void wml_ep_each_site(void (*f)(void *arg, struct wml_str dir), void *arg)
     struct wml_buf b = {0}, local = {0};
     for (size_t i = 0; i < WML_COUNT(active); i++) {
         wml_buf_clear(&b);
-        if (wml_env_is_set(active[i]) && wml_env(active[i], &b))
-            each_python(wml_buf_view(&b), "site-packages", f, arg);
+        if (wml_env_is_set(active[i]) && wml_env(active[i], &b)) each_python(wml_buf_view(&b), "site-packages", f, arg);
     }
     wml_buf_clear(&b);
     if (wml_path_home(&b)) {

@@ -20,8 +20,10 @@ static const char *past_parens(const char *p, const char *end, char open, char c
 {
     int depth = 0;
     for (; p < end; p++) {
-        if (*p == open) depth++;
-        else if (*p == close && --depth == 0) return p + 1;
+        if (*p == open)
+            depth++;
+        else if (*p == close && --depth == 0)
+            return p + 1;
     }
     return end;
 }
@@ -37,15 +39,12 @@ static const char *past_signature(const char *p, const char *end)
 {
     const char *paren = memchr(p, '(', (size_t)(end - p));
     const char *name = paren;
-    while (name && name > p && name[-1] != ' ')
-        name--;
+    while (name && name > p && name[-1] != ' ') name--;
     bool qualified = name && wml_str_has((struct wml_str){name, (size_t)(paren - name)}, "::");
-    for (const char *c = p; qualified && c < paren; c++)
-        qualified = is_cxx(*c);
+    for (const char *c = p; qualified && c < paren; c++) qualified = is_cxx(*c);
     if (!qualified) {
         const char *c = p;
-        while (c < end && *c != ' ' && (is_cxx(*c)))
-            c++;
+        while (c < end && *c != ' ' && (is_cxx(*c))) c++;
         return c < end && *c == ' ' && c > p && isupper((unsigned char)c[1]) ? c + 1 : p;
     }
     p = past_parens(paren, end, '(', ')');
@@ -67,18 +66,15 @@ static const char *find_location(const char *p, const char *end, const char **af
         if (*p == ' ' || *p == '(') start = p + 1;
         if (*p != '.') {
             bool drive = p > start && isalpha((unsigned char)p[-1]) && p - 1 == start;
-            if (*p == ':' && end - p > 1 && !drive && (p[1] == '/' || isalpha((unsigned char)p[1])))
-                start = p + 1;
+            if (*p == ':' && end - p > 1 && !drive && (p[1] == '/' || isalpha((unsigned char)p[1]))) start = p + 1;
             continue;
         }
         for (size_t i = 0; i < WML_COUNT(ext); i++) {
             size_t n = strlen(ext[i]);
             if ((size_t)(end - p) <= n || memcmp(p, ext[i], n) || !is_digit(p[n])) continue;
             const char *c = p + n;
-            while (c < end && is_digit(*c))
-                c++;
-            while (c < end && (*c == ' ' || *c == ':'))
-                c++;
+            while (c < end && is_digit(*c)) c++;
+            while (c < end && (*c == ' ' || *c == ':')) c++;
             *after = past_signature(c, end);
             return start;
         }
@@ -165,10 +161,8 @@ static void drop_codes(struct wml_buf *text)
     char *at;
     while (text->len && (at = strstr(text->ptr, mark)) != NULL) {
         char *end = at + sizeof mark - 1;
-        for (unsigned colons = 0; *end && colons < 2; end++)
-            colons += *end == ':';
-        while (*end == ' ')
-            end++;
+        for (unsigned colons = 0; *end && colons < 2; end++) colons += *end == ':';
+        while (*end == ' ') end++;
         memmove(at, end, strlen(end) + 1);
         text->len = strlen(text->ptr);
     }
@@ -197,8 +191,7 @@ void wml_ort_clean_message(const char *raw, struct wml_buf *out)
     drop_codes(&text);
     struct wml_str t = wml_str_trim(wml_buf_view(&text));
     drop_condition(&t);
-    while (t.len && (t.ptr[t.len - 1] == '.' || t.ptr[t.len - 1] == ' '))
-        t.len--;
+    while (t.len && (t.ptr[t.len - 1] == '.' || t.ptr[t.len - 1] == ' ')) t.len--;
     say_node(raw, out);
     wml_buf_str(out, t.len ? t : WML_STR("no reason was given"));
     wml_buf_release(&text);

@@ -34,8 +34,7 @@ static const struct wml_pair *copy_pairs(struct wml_ort *o, const OrtKeyValuePai
     if (!kv) return NULL;
     o->api->GetKeyValuePairs(kv, &key, &value, n);
     struct wml_pair *p = WML_NEW_ARRAY(&o->arena, struct wml_pair, *n + 1);
-    for (size_t i = 0; i < *n; i++)
-        p[i] = (struct wml_pair){copy(o, key[i]), copy(o, value[i])};
+    for (size_t i = 0; i < *n; i++) p[i] = (struct wml_pair){copy(o, key[i]), copy(o, value[i])};
     return p;
 }
 
@@ -50,8 +49,7 @@ static bool list_devices(struct wml_ort *o, struct wml_err *err)
 {
     const OrtEpDevice *const *ep = NULL;
     size_t n = 0;
-    if (!wml_ort_ok(o, o->api->GetEpDevices(o->env, &ep, &n), WML_E_RUNTIME, err))
-        return wml_wrap(err, "list devices");
+    if (!wml_ort_ok(o, o->api->GetEpDevices(o->env, &ep, &n), WML_E_RUNTIME, err)) return wml_wrap(err, "list devices");
     struct wml_ort_device *d = WML_NEW_ARRAY(&o->arena, struct wml_ort_device, n + 1);
     for (size_t i = 0; i < n; i++) {
         const OrtHardwareDevice *hw = o->api->EpDevice_Device(ep[i]);
@@ -99,8 +97,7 @@ bool wml_ort_register(struct wml_ort *o, const char *name, const char *library, 
     if (wml_ort_registered(o, library)) return true;
     struct wml_buf full = {0};
     struct wml_ort_path path = {0};
-    bool ok = wml_path_absolute(&full, wml_str(library), err) &&
-              wml_ort_path_init(&path, wml_buf_text(&full), err) &&
+    bool ok = wml_path_absolute(&full, wml_str(library), err) && wml_ort_path_init(&path, wml_buf_text(&full), err) &&
               wml_ort_ok(o, o->api->RegisterExecutionProviderLibrary(o->env, name, path.ptr), WML_E_RUNTIME, err);
     if (ok) {
         struct wml_pair l = {copy(o, name), copy(o, wml_buf_text(&full))};

@@ -16,16 +16,16 @@ struct wml_ort {
     const OrtApi *api;
     const OrtCompileApi *compile;
     OrtEnv *env;
-    OrtAllocator *alloc;      /* ORT's default CPU allocator; not ours to free */
+    OrtAllocator *alloc; /* ORT's default CPU allocator; not ours to free */
     OrtMemoryInfo *cpu;
-    struct wml_arena arena;   /* path, version, device lists, names: all live until close */
+    struct wml_arena arena; /* path, version, device lists, names: all live until close */
     struct wml_ort_info info;
-    unsigned minor;           /* 1.<minor>.x */
+    unsigned minor; /* 1.<minor>.x */
     struct wml_mutex *log_lock;
     struct wml_buf log, log_view;
     struct wml_buf refusal; /* an EP failed to say what it can run; ORT only logs that */
     const char *const *builtin;
-    WML_VEC(struct wml_pair) library; /* registered: name, file; in the arena */
+    WML_VEC(struct wml_pair) library;    /* registered: name, file; in the arena */
     const struct wml_ort_device *device; /* NULL: to be listed again */
     size_t n_devices;
     bool devices_listed;
@@ -37,7 +37,7 @@ struct wml_session {
     struct wml_arena arena;
     struct wml_io *input, *output;
     size_t n_inputs, n_optional, n_outputs; /* input: the optional ones follow the others */
-    const char **output_name; /* the names again, as Run wants them */
+    const char **output_name;               /* the names again, as Run wants them */
     char *label;                            /* the model in messages */
     struct wml_placed *placed;
     size_t n_placed;
@@ -70,8 +70,8 @@ struct wml_ort_places {
 };
 void wml_ort_places(const struct wml_ctx *cx, struct wml_arena *a, struct wml_ort_places *out);
 
-void ORT_API_CALL wml_ort_log_line(void *param, OrtLoggingLevel severity, const char *category,
-                                   const char *id, const char *location, const char *message);
+void ORT_API_CALL wml_ort_log_line(void *param, OrtLoggingLevel severity, const char *category, const char *id,
+                                   const char *location, const char *message);
 
 /* Fills *out from opts; the caller releases it with api->ReleaseSessionOptions also after a failure. */
 bool wml_ort_options(struct wml_ort *o, const struct wml_model_source *m, const struct wml_session_opts *opts,
@@ -80,18 +80,18 @@ GraphOptimizationLevel wml_ort_level(enum wml_opt_level l);
 bool wml_ort_config(const struct wml_ort *o, OrtSessionOptions *so, const char *key, const char *value,
                     struct wml_err *err);
 /* Opens m with finished options; no inputs or outputs are read. */
-bool wml_ort_create(struct wml_ort *o, const struct wml_model_source *m, const OrtSessionOptions *so,
-                    OrtSession **out, struct wml_err *err);
+bool wml_ort_create(struct wml_ort *o, const struct wml_model_source *m, const OrtSessionOptions *so, OrtSession **out,
+                    struct wml_err *err);
 /* False when an EP of opts failed to start while a session was made. Clear o->refusal before. */
 bool wml_ort_check_refusal(struct wml_ort *o, const struct wml_session_opts *opts, struct wml_err *err);
 /* "file.onnx", or "the model" for bytes. */
 const char *wml_ort_label(const struct wml_model_source *m);
 
 /* Type of one input or output; strings in the arena. */
-bool wml_ort_read_io(const struct wml_ort *o, const OrtTypeInfo *info, struct wml_arena *a,
-                     struct wml_io *out, struct wml_err *err);
+bool wml_ort_read_io(const struct wml_ort *o, const OrtTypeInfo *info, struct wml_arena *a, struct wml_io *out,
+                     struct wml_err *err);
 /* A view of a value that ORT owns; dim in the arena. */
-bool wml_ort_view(const struct wml_ort *o, OrtValue *value, struct wml_arena *a,
-                  struct wml_tensor_view *out, struct wml_err *err);
+bool wml_ort_view(const struct wml_ort *o, OrtValue *value, struct wml_arena *a, struct wml_tensor_view *out,
+                  struct wml_err *err);
 
 #endif

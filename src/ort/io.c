@@ -33,8 +33,8 @@ static bool read_tensor(const struct wml_ort *o, const OrtTensorTypeAndShapeInfo
 static bool read_any(const struct wml_ort *o, const OrtTypeInfo *info, struct wml_arena *a, struct wml_io *out,
                      struct wml_err *err);
 
-static bool read_element(const struct wml_ort *o, const OrtTypeInfo *info, struct wml_arena *a,
-                         struct wml_io *out, struct wml_err *err)
+static bool read_element(const struct wml_ort *o, const OrtTypeInfo *info, struct wml_arena *a, struct wml_io *out,
+                         struct wml_err *err)
 {
     struct wml_io element = {0};
     if (!read_any(o, info, a, &element, err)) return false;
@@ -47,8 +47,8 @@ static bool read_element(const struct wml_ort *o, const OrtTypeInfo *info, struc
     return true;
 }
 
-static bool read_sequence(const struct wml_ort *o, const OrtTypeInfo *info, struct wml_arena *a,
-                          struct wml_io *out, struct wml_err *err)
+static bool read_sequence(const struct wml_ort *o, const OrtTypeInfo *info, struct wml_arena *a, struct wml_io *out,
+                          struct wml_err *err)
 {
     const OrtSequenceTypeInfo *sequence = NULL;
     OrtTypeInfo *element = NULL;
@@ -60,8 +60,8 @@ static bool read_sequence(const struct wml_ort *o, const OrtTypeInfo *info, stru
     return ok;
 }
 
-static bool read_optional(const struct wml_ort *o, const OrtTypeInfo *info, struct wml_arena *a,
-                          struct wml_io *out, struct wml_err *err)
+static bool read_optional(const struct wml_ort *o, const OrtTypeInfo *info, struct wml_arena *a, struct wml_io *out,
+                          struct wml_err *err)
 {
     const OrtOptionalTypeInfo *optional = NULL;
     OrtTypeInfo *element = NULL;
@@ -86,18 +86,10 @@ static bool read_any(const struct wml_ort *o, const OrtTypeInfo *info, struct wm
         if (!wml_ort_ok(o, o->api->CastTypeInfoToTensorInfo(info, &t), WML_E_RUNTIME, err)) return false;
         return !t || read_tensor(o, t, a, out, err);
     }
-    case ONNX_TYPE_SEQUENCE:
-        out->kind = WML_IO_SEQUENCE;
-        return read_sequence(o, info, a, out, err);
-    case ONNX_TYPE_OPTIONAL:
-        out->kind = WML_IO_OPTIONAL;
-        return read_optional(o, info, a, out, err);
-    case ONNX_TYPE_MAP:
-        out->kind = WML_IO_MAP;
-        return true;
-    default:
-        out->kind = WML_IO_OTHER;
-        return true;
+    case ONNX_TYPE_SEQUENCE: out->kind = WML_IO_SEQUENCE; return read_sequence(o, info, a, out, err);
+    case ONNX_TYPE_OPTIONAL: out->kind = WML_IO_OPTIONAL; return read_optional(o, info, a, out, err);
+    case ONNX_TYPE_MAP: out->kind = WML_IO_MAP; return true;
+    default: out->kind = WML_IO_OTHER; return true;
     }
 }
 
@@ -107,8 +99,8 @@ bool wml_ort_read_io(const struct wml_ort *o, const OrtTypeInfo *info, struct wm
     return read_any(o, info, a, out, err);
 }
 
-static bool view_tensor(const struct wml_ort *o, OrtValue *value, struct wml_arena *a,
-                        struct wml_tensor_view *out, struct wml_err *err)
+static bool view_tensor(const struct wml_ort *o, OrtValue *value, struct wml_arena *a, struct wml_tensor_view *out,
+                        struct wml_err *err)
 {
     const OrtApi *api = o->api;
     OrtTensorTypeAndShapeInfo *t = NULL;
@@ -123,8 +115,7 @@ static bool view_tensor(const struct wml_ort *o, OrtValue *value, struct wml_are
     out->is_tensor = true;
     if (out->dtype != WML_STRING) {
         uint64_t count = 1, bytes;
-        for (size_t i = 0; i < io.rank; i++)
-            count *= (uint64_t)io.dim[i]; /* ORT holds this tensor: no overflow */
+        for (size_t i = 0; i < io.rank; i++) count *= (uint64_t)io.dim[i]; /* ORT holds this tensor: no overflow */
         if (!wml_dtype_bytes(out->dtype, count, &bytes) || !wml_to_size(bytes, &out->bytes)) {
             wml_fail(err, WML_E_UNSUPPORTED, "output of element type %d", (int)out->dtype);
             goto done;

@@ -29,8 +29,8 @@ static void make_room(struct wml_buf *log, size_t need)
     log->ptr[log->len] = '\0';
 }
 
-void ORT_API_CALL wml_ort_log_line(void *param, OrtLoggingLevel severity, const char *category,
-                                   const char *id, const char *location, const char *message)
+void ORT_API_CALL wml_ort_log_line(void *param, OrtLoggingLevel severity, const char *category, const char *id,
+                                   const char *location, const char *message)
 {
     (void)category;
     (void)id;

@@ -39,7 +39,7 @@ static void note_path(struct wml_ort *o, const char *path)
 static bool load(struct wml_ort *o, const char *path, struct wml_err *err)
 {
     if (!wml_dl_open(path, &o->dl, err)) return false;
-    const OrtApiBase *(ORT_API_CALL *get_base)(void) = NULL;
+    const OrtApiBase *(ORT_API_CALL * get_base)(void) = NULL;
     void *symbol = wml_dl_symbol(o->dl, "OrtGetApiBase");
     memcpy(&get_base, &symbol, sizeof get_base);
     const OrtApiBase *base = symbol ? get_base() : NULL;
@@ -50,15 +50,15 @@ static bool load(struct wml_ort *o, const char *path, struct wml_err *err)
     const char *version = base->GetVersionString();
     if (!minor_of(version, &o->minor) || o->minor < WML_ORT_MIN_MINOR) {
         note_path(o, path);
-        wml_fail(err, WML_E_UNSUPPORTED, "%s is ONNX Runtime %s, but winml needs 1.%d or newer",
-                 o->info.path, version, (int)WML_ORT_MIN_MINOR);
+        wml_fail(err, WML_E_UNSUPPORTED, "%s is ONNX Runtime %s, but winml needs 1.%d or newer", o->info.path, version,
+                 (int)WML_ORT_MIN_MINOR);
         goto fail;
     }
     o->info.api_version = WML_MIN(o->minor, (unsigned)ORT_API_VERSION);
     o->api = base->GetApi(o->info.api_version);
     if (!o->api) {
-        wml_fail(err, WML_E_UNSUPPORTED, "%s (ONNX Runtime %s) does not offer its C API version %u", path,
-                 version, o->info.api_version);
+        wml_fail(err, WML_E_UNSUPPORTED, "%s (ONNX Runtime %s) does not offer its C API version %u", path, version,
+                 o->info.api_version);
         goto fail;
     }
     o->info.version = wml_arena_cstr(&o->arena, wml_str(version));
@@ -140,12 +140,11 @@ bool wml_ort_open(struct wml_ctx *cx, struct wml_ort **out, struct wml_err *err)
     if (!find_library(o, err)) goto fail;
     const OrtApi *api = o->api;
     o->compile = api->GetCompileApi();
-    if (!wml_ort_ok(o, api->CreateEnvWithCustomLogger(wml_ort_log_line, o, ORT_LOGGING_LEVEL_WARNING,
-                                                      "winml", &o->env), WML_E_RUNTIME, err) ||
+    if (!wml_ort_ok(o, api->CreateEnvWithCustomLogger(wml_ort_log_line, o, ORT_LOGGING_LEVEL_WARNING, "winml", &o->env),
+                    WML_E_RUNTIME, err) ||
         !wml_ort_ok(o, api->DisableTelemetryEvents(o->env), WML_E_RUNTIME, err) ||
         !wml_ort_ok(o, api->GetAllocatorWithDefaultOptions(&o->alloc), WML_E_RUNTIME, err) ||
-        !wml_ort_ok(o, api->CreateCpuMemoryInfo(OrtDeviceAllocator, OrtMemTypeDefault, &o->cpu),
-                    WML_E_RUNTIME, err)) {
+        !wml_ort_ok(o, api->CreateCpuMemoryInfo(OrtDeviceAllocator, OrtMemTypeDefault, &o->cpu), WML_E_RUNTIME, err)) {
         wml_wrap(err, "start ONNX Runtime %s", o->info.version);
         goto fail;
     }
@@ -177,8 +176,7 @@ const char *const *wml_ort_builtin_eps(struct wml_ort *o)
     int n = 0;
     if (!wml_ort_ok(o, o->api->GetAvailableProviders(&names, &n), WML_E_RUNTIME, NULL)) return none;
     const char **list = WML_NEW_ARRAY(&o->arena, const char *, (size_t)n + 1);
-    for (int i = 0; i < n; i++)
-        list[i] = wml_arena_cstr(&o->arena, wml_str(names[i]));
+    for (int i = 0; i < n; i++) list[i] = wml_arena_cstr(&o->arena, wml_str(names[i]));
     wml_ort_ok(o, o->api->ReleaseAvailableProviders(names, n), WML_E_RUNTIME, NULL);
     o->builtin = list;
     return list;

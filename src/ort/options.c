@@ -34,22 +34,21 @@ bool wml_ort_config(const struct wml_ort *o, OrtSessionOptions *so, const char *
            wml_wrap(err, "session option %s", key);
 }
 
-static bool add_ep(struct wml_ort *o, const struct wml_session_opts *opts, OrtSessionOptions *so,
-                   struct wml_err *err)
+static bool add_ep(struct wml_ort *o, const struct wml_session_opts *opts, OrtSessionOptions *so, struct wml_err *err)
 {
     if (!opts->n_devices) return true;
     struct wml_arena a = {0};
     const OrtEpDevice **device = WML_NEW_ARRAY(&a, const OrtEpDevice *, opts->n_devices);
     const char **key = WML_NEW_ARRAY(&a, const char *, opts->n_ep_options + 1);
     const char **value = WML_NEW_ARRAY(&a, const char *, opts->n_ep_options + 1);
-    for (size_t i = 0; i < opts->n_devices; i++)
-        device[i] = opts->device[i]->handle;
+    for (size_t i = 0; i < opts->n_devices; i++) device[i] = opts->device[i]->handle;
     for (size_t i = 0; i < opts->n_ep_options; i++) {
         key[i] = opts->ep_option[i].key;
         value[i] = opts->ep_option[i].value;
     }
-    bool ok = wml_ort_ok(o, o->api->SessionOptionsAppendExecutionProvider_V2(so, o->env, device, opts->n_devices,
-                                                                             key, value, opts->n_ep_options),
+    bool ok = wml_ort_ok(o,
+                         o->api->SessionOptionsAppendExecutionProvider_V2(so, o->env, device, opts->n_devices, key,
+                                                                          value, opts->n_ep_options),
                          WML_E_LOAD, err);
     wml_arena_release(&a);
     return ok || wml_wrap(err, "%s", opts->device[0]->ep);
@@ -74,16 +73,15 @@ static bool add_config(struct wml_ort *o, const struct wml_model_source *m, cons
 {
     if (!m->path && m->folder) {
         struct wml_buf dir = {0};
-        bool ok = wml_path_absolute(&dir, wml_str(m->folder), err) &&
-                  wml_ort_config(o, so, "session.model_external_initializers_file_folder_path",
-                                 wml_buf_text(&dir), err);
+        bool ok =
+            wml_path_absolute(&dir, wml_str(m->folder), err) &&
+            wml_ort_config(o, so, "session.model_external_initializers_file_folder_path", wml_buf_text(&dir), err);
         wml_buf_release(&dir);
         if (!ok) return false;
     }
     if (opts->record_placement && !wml_ort_config(o, so, "session.record_ep_graph_assignment_info", "1", err))
         return false;
-    if (opts->no_cpu_fallback && !wml_ort_config(o, so, "session.disable_cpu_ep_fallback", "1", err))
-        return false;
+    if (opts->no_cpu_fallback && !wml_ort_config(o, so, "session.disable_cpu_ep_fallback", "1", err)) return false;
     for (size_t i = 0; i < opts->n_config; i++)
         if (!wml_ort_config(o, so, opts->config[i].key, opts->config[i].value, err)) return false;
     return true;

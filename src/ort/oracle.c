@@ -57,8 +57,7 @@ bool wml_oracle_eval(struct wml_ort *o, const struct wml_model_source *m, struct
     for (size_t i = 0; i < w->s->n_outputs; i++) {
         struct wml_tensor_view v;
         if (!wml_run_output(w->r, i, &v, err)) goto fail;
-        struct wml_oracle_value value = {v.dtype, v.rank, v.dim, v.data, v.bytes,
-                                         v.is_tensor && v.dtype != WML_STRING};
+        struct wml_oracle_value value = {v.dtype, v.rank, v.dim, v.data, v.bytes, v.is_tensor && v.dtype != WML_STRING};
         WML_PUSH(&out->v, value);
     }
     return true;
@@ -89,8 +88,7 @@ bool wml_oracle_optimise(struct wml_ort *o, const struct wml_model_source *m, en
     struct wml_ort_path path = {0};
     const struct wml_session_opts opts = {.level = level, .threads = 1, .config = no_prepacking, .n_config = 1};
     if (!wml_ort_options(o, m, &opts, &so, err)) goto done;
-    if (disable && disable[0] &&
-        !wml_ort_config(o, so, "optimization.disable_specified_optimizers", disable, err))
+    if (disable && disable[0] && !wml_ort_config(o, so, "optimization.disable_specified_optimizers", disable, err))
         goto done;
     if (!wml_ort_path_init(&path, output, err) ||
         !wml_ort_ok(o, o->api->SetOptimizedModelFilePath(so, path.ptr), WML_E_RUNTIME, err))

@@ -33,8 +33,8 @@ void wml_oracle_values_release(struct wml_oracle_values *v);
 
 /* Lets ORT optimise the model on the CPU EP up to `level` and save it to `output`. Initializers with external
  * data that it did not touch keep their location, offset and length, relative to the source's folder: no
- * weight moves; new ones are inside. For a pass that takes from the result only what its guard allows. `disable`: names of ORT optimizers to
- * switch off, ';' between, or NULL. */
+ * weight moves; new ones are inside. For a pass that takes from the result only what its guard allows. `disable`: names
+ * of ORT optimizers to switch off, ';' between, or NULL. */
 bool wml_oracle_optimise(struct wml_ort *o, const struct wml_model_source *m, enum wml_opt_level level,
                          const char *disable, const char *output, struct wml_err *err);
 

@@ -37,8 +37,7 @@ static bool is_single(const struct wml_placed *p)
 static size_t merge_single(struct wml_placed *p, size_t n, struct wml_arena *a)
 {
     size_t total = 0, kept = 0;
-    for (size_t i = 0; i < n; i++)
-        total += is_single(&p[i]);
+    for (size_t i = 0; i < n; i++) total += is_single(&p[i]);
     if (total < 2) return n;
     const char **name = WML_NEW_ARRAY(a, const char *, total);
     const char **op = WML_NEW_ARRAY(a, const char *, total);
@@ -61,8 +60,7 @@ static size_t merge_single(struct wml_placed *p, size_t n, struct wml_arena *a)
     return kept;
 }
 
-bool wml_session_placement(const struct wml_session *cs, const struct wml_placed **out, size_t *n,
-                           struct wml_err *err)
+bool wml_session_placement(const struct wml_session *cs, const struct wml_placed **out, size_t *n, struct wml_err *err)
 {
     struct wml_session *s;
     memcpy(&s, &cs, sizeof s); /* the answer is read once and kept */
@@ -70,8 +68,8 @@ bool wml_session_placement(const struct wml_session *cs, const struct wml_placed
     if (!s->placement_asked) {
         const OrtEpAssignedSubgraph *const *group = NULL;
         size_t n_groups = 0;
-        if (!wml_ort_ok(o, o->api->Session_GetEpGraphAssignmentInfo(s->session, &group, &n_groups),
-                        WML_E_UNSUPPORTED, err))
+        if (!wml_ort_ok(o, o->api->Session_GetEpGraphAssignmentInfo(s->session, &group, &n_groups), WML_E_UNSUPPORTED,
+                        err))
             return wml_wrap(err, "placement of %s", s->label);
         struct wml_placed *p = WML_NEW_ARRAY(&s->arena, struct wml_placed, n_groups + 2);
         for (size_t i = 0; i < n_groups; i++)

@@ -64,6 +64,5 @@ void wml_ort_places(const struct wml_ctx *cx, struct wml_arena *a, struct wml_or
         wml_buf_release(&below);
     }
     wml_buf_release(&b);
-    for (const char *const *name = wml_ort_library_names; *name; name++)
-        WML_PUSH_IN(a, &out->file, *name);
+    for (const char *const *name = wml_ort_library_names; *name; name++) WML_PUSH_IN(a, &out->file, *name);
 }

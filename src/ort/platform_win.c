@@ -34,7 +34,6 @@ void wml_ort_pin(const char *path)
 {
     struct wml_ort_path wide = {0};
     HMODULE module;
-    if (wml_ort_path_init(&wide, path, NULL))
-        GetModuleHandleExW(GET_MODULE_HANDLE_EX_FLAG_PIN, wide.ptr, &module);
+    if (wml_ort_path_init(&wide, path, NULL)) GetModuleHandleExW(GET_MODULE_HANDLE_EX_FLAG_PIN, wide.ptr, &module);
     wml_ort_path_release(&wide);
 }

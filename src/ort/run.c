@@ -20,12 +20,10 @@ struct wml_run {
     struct wml_arena views; /* of wml_run_output; until the next run */
 };
 
-static bool fill_strings(const struct wml_ort *o, const struct wml_tensor_view *v, OrtValue *value,
-                         struct wml_err *err)
+static bool fill_strings(const struct wml_ort *o, const struct wml_tensor_view *v, OrtValue *value, struct wml_err *err)
 {
     uint64_t n = 1;
-    for (size_t i = 0; i < v->rank; i++)
-        n *= (uint64_t)v->dim[i]; /* ORT made this tensor already */
+    for (size_t i = 0; i < v->rank; i++) n *= (uint64_t)v->dim[i]; /* ORT made this tensor already */
     const char *const *text = v->data;
     return !n || wml_ort_ok(o, o->api->FillStringTensor(value, text, (size_t)n), WML_E_RUN, err);
 }
@@ -34,8 +32,7 @@ static bool make_input(const struct wml_ort *o, const struct wml_io *io, const s
                        OrtValue **out, struct wml_err *err)
 {
     ONNXTensorElementDataType type = (ONNXTensorElementDataType)v->dtype;
-    if (io->kind != WML_IO_TENSOR)
-        return wml_fail(err, WML_E_UNSUPPORTED, "input \"%s\" is no dense tensor", io->name);
+    if (io->kind != WML_IO_TENSOR) return wml_fail(err, WML_E_UNSUPPORTED, "input \"%s\" is no dense tensor", io->name);
     uint64_t count = 1, bytes = 0;
     for (size_t i = 0; i < v->rank; i++) {
         if (v->dim[i] < 0) return wml_fail(err, WML_E_USAGE, "input \"%s\" has a negative dimension", io->name);
@@ -44,16 +41,16 @@ static bool make_input(const struct wml_ort *o, const struct wml_io *io, const s
         count *= (uint64_t)v->dim[i];
     }
     if (v->dtype == WML_STRING)
-        return wml_ort_ok(o, o->api->CreateTensorAsOrtValue(o->alloc, v->dim, v->rank, type, out), WML_E_RUN,
-                          err) && fill_strings(o, v, *out, err);
+        return wml_ort_ok(o, o->api->CreateTensorAsOrtValue(o->alloc, v->dim, v->rank, type, out), WML_E_RUN, err) &&
+               fill_strings(o, v, *out, err);
     if (!wml_dtype_bytes(v->dtype, count, &bytes) || bytes > v->bytes)
-        return wml_fail(err, WML_E_INTERNAL, "input \"%s\": %zu bytes given, %" PRIu64 " needed", io->name,
-                        v->bytes, bytes);
+        return wml_fail(err, WML_E_INTERNAL, "input \"%s\": %zu bytes given, %" PRIu64 " needed", io->name, v->bytes,
+                        bytes);
     /* ORT's signature lacks const; inputs are never written. */
     void *data;
     memcpy(&data, &v->data, sizeof data);
-    return wml_ort_ok(o, o->api->CreateTensorWithDataAsOrtValue(o->cpu, data, v->bytes, v->dim, v->rank, type,
-                                                                out), WML_E_RUN, err);
+    return wml_ort_ok(o, o->api->CreateTensorWithDataAsOrtValue(o->cpu, data, v->bytes, v->dim, v->rank, type, out),
+                      WML_E_RUN, err);
 }
 
 /* NULL when the shape is not fixed, or ORT cannot make such a tensor: then each run makes it. */
@@ -63,9 +60,10 @@ static OrtValue *make_output(const struct wml_ort *o, const struct wml_io *io)
     for (size_t i = 0; i < io->rank; i++)
         if (io->dim[i] < 0) return NULL;
     OrtValue *value = NULL;
-    if (!wml_ort_ok(o, o->api->CreateTensorAsOrtValue(o->alloc, io->dim, io->rank,
-                                                      (ONNXTensorElementDataType)io->dtype, &value),
-                    WML_E_RUN, NULL))
+    if (!wml_ort_ok(
+            o,
+            o->api->CreateTensorAsOrtValue(o->alloc, io->dim, io->rank, (ONNXTensorElementDataType)io->dtype, &value),
+            WML_E_RUN, NULL))
         return NULL;
     return value;
 }
@@ -135,8 +133,8 @@ static OrtStatus *call(struct wml_run *r)
 {
     struct wml_session *s = r->s;
     if (r->binding) return s->o->api->RunWithBinding(s->session, NULL, r->binding);
-    return s->o->api->Run(s->session, NULL, r->input_name, (const OrtValue *const *)r->input, r->n_fed,
-                          s->output_name, s->n_outputs, r->output);
+    return s->o->api->Run(s->session, NULL, r->input_name, (const OrtValue *const *)r->input, r->n_fed, s->output_name,
+                          s->n_outputs, r->output);
 }
 
 /* A model may promise shapes that it does not keep. Then no output is made in advance, and we try again. */
@@ -171,8 +169,7 @@ bool wml_run_once(struct wml_run *r, struct wml_err *err)
 
 bool wml_run_output(struct wml_run *r, size_t i, struct wml_tensor_view *out, struct wml_err *err)
 {
-    if (i >= r->s->n_outputs)
-        return wml_fail(err, WML_E_INTERNAL, "%s has no output %zu", r->s->label, i);
+    if (i >= r->s->n_outputs) return wml_fail(err, WML_E_INTERNAL, "%s has no output %zu", r->s->label, i);
     if (!r->ran) return wml_fail(err, WML_E_INTERNAL, "%s has not run yet", r->s->label);
     return wml_ort_view(r->s->o, r->output[i], &r->views, out, err) ||
            wml_wrap(err, "output \"%s\"", r->s->output[i].name);

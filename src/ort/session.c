@@ -9,20 +9,18 @@ const char *wml_ort_label(const struct wml_model_source *m)
     return m->path ? m->path : "the model";
 }
 
-bool wml_ort_create(struct wml_ort *o, const struct wml_model_source *m, const OrtSessionOptions *so,
-                    OrtSession **out, struct wml_err *err)
+bool wml_ort_create(struct wml_ort *o, const struct wml_model_source *m, const OrtSessionOptions *so, OrtSession **out,
+                    struct wml_err *err)
 {
     if (!wml_check_cancel(o->cx, err)) return false;
     if (!m->path) {
         if (!m->bytes.len) return wml_fail(err, WML_E_LOAD, "the model is empty");
-        return wml_ort_ok(o, o->api->CreateSessionFromArray(o->env, m->bytes.ptr, m->bytes.len, so, out),
-                          WML_E_LOAD, err);
+        return wml_ort_ok(o, o->api->CreateSessionFromArray(o->env, m->bytes.ptr, m->bytes.len, so, out), WML_E_LOAD,
+                          err);
     }
     struct wml_file_info file = wml_file_info(m->path);
-    if (file.kind == WML_FILE_NONE)
-        return wml_fail(err, WML_E_NOT_FOUND, "%s does not exist", m->path);
-    if (file.kind == WML_FILE_DIR)
-        return wml_fail(err, WML_E_USAGE, "%s is a folder, not a model", m->path);
+    if (file.kind == WML_FILE_NONE) return wml_fail(err, WML_E_NOT_FOUND, "%s does not exist", m->path);
+    if (file.kind == WML_FILE_DIR) return wml_fail(err, WML_E_USAGE, "%s is a folder, not a model", m->path);
     if (!file.size) return wml_fail(err, WML_E_LOAD, "cannot load %s: the file is empty", m->path);
     struct wml_ort_path path = {0};
     bool ok = wml_ort_path_init(&path, m->path, err) &&

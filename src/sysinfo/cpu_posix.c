@@ -23,8 +23,8 @@ static const char *arch_of(const char *machine)
     static const struct {
         const char *machine, *arch;
     } names[] = {
-        {"x86_64", "x64"}, {"amd64", "x64"}, {"AMD64", "x64"},  {"aarch64", "ARM64"},
-        {"arm64", "ARM64"}, {"i686", "x86"}, {"i386", "x86"},   {"armv7l", "ARM"},
+        {"x86_64", "x64"},  {"amd64", "x64"}, {"AMD64", "x64"}, {"aarch64", "ARM64"},
+        {"arm64", "ARM64"}, {"i686", "x86"},  {"i386", "x86"},  {"armv7l", "ARM"},
     };
     for (size_t i = 0; machine && i < WML_COUNT(names); i++)
         if (!strcmp(machine, names[i].machine)) return names[i].arch;
@@ -55,12 +55,18 @@ static void read_cpuinfo(struct wml_sysinfo *out, struct wml_str text, struct co
         if (colon == SIZE_MAX) continue;
         struct wml_str key = wml_str_trim(wml_str_sub(line, 0, colon));
         struct wml_str value = wml_str_trim(wml_str_sub(line, colon + 1, line.len));
-        if (wml_str_is(key, "processor")) out->threads++;
-        else if (wml_str_is(key, "model name") && !out->cpu_name) out->cpu_name = wml_sys_keep(out, value);
-        else if (wml_str_is(key, "vendor_id") && !out->cpu_vendor) out->cpu_vendor = x86_vendor(value);
-        else if (wml_str_is(key, "CPU implementer") && !out->cpu_vendor) out->cpu_vendor = arm_vendor(value);
-        else if (wml_str_is(key, "physical id")) wml_parse_u64(value, &package);
-        else if (wml_str_is(key, "core id") && wml_parse_u64(value, &core)) see_core(cores, package, core);
+        if (wml_str_is(key, "processor"))
+            out->threads++;
+        else if (wml_str_is(key, "model name") && !out->cpu_name)
+            out->cpu_name = wml_sys_keep(out, value);
+        else if (wml_str_is(key, "vendor_id") && !out->cpu_vendor)
+            out->cpu_vendor = x86_vendor(value);
+        else if (wml_str_is(key, "CPU implementer") && !out->cpu_vendor)
+            out->cpu_vendor = arm_vendor(value);
+        else if (wml_str_is(key, "physical id"))
+            wml_parse_u64(value, &package);
+        else if (wml_str_is(key, "core id") && wml_parse_u64(value, &core))
+            see_core(cores, package, core);
     }
 }
 
@@ -86,5 +92,7 @@ static void run(struct wml_sysinfo *out)
 }
 
 const struct wml_probe wml_probe_cpu = {
-    .name = "cpu", .summary = "CPU name, cores, threads and architecture", .run = run,
+    .name = "cpu",
+    .summary = "CPU name, cores, threads and architecture",
+    .run = run,
 };

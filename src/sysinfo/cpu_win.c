@@ -21,8 +21,7 @@ static void count_cores(struct wml_sysinfo *out)
             if (!p->Size) break;
             out->cores++;
             for (WORD g = 0; g < p->Processor.GroupCount; g++)
-                for (KAFFINITY mask = p->Processor.GroupMask[g].Mask; mask; mask &= mask - 1)
-                    out->threads++;
+                for (KAFFINITY mask = p->Processor.GroupMask[g].Mask; mask; mask &= mask - 1) out->threads++;
             at += p->Size;
         }
     }
@@ -33,8 +32,8 @@ static void run(struct wml_sysinfo *out)
 {
     HKEY key;
     struct wml_buf text = {0};
-    if (RegOpenKeyExW(HKEY_LOCAL_MACHINE, L"HARDWARE\\DESCRIPTION\\System\\CentralProcessor\\0", 0, KEY_READ,
-                      &key) == ERROR_SUCCESS) {
+    if (RegOpenKeyExW(HKEY_LOCAL_MACHINE, L"HARDWARE\\DESCRIPTION\\System\\CentralProcessor\\0", 0, KEY_READ, &key) ==
+        ERROR_SUCCESS) {
         if (wml_reg_text(key, L"ProcessorNameString", &text)) out->cpu_name = wml_sys_keep(out, wml_buf_view(&text));
         if (wml_reg_text(key, L"VendorIdentifier", &text)) {
             struct wml_str v = wml_buf_view(&text);
@@ -57,5 +56,7 @@ static void run(struct wml_sysinfo *out)
 }
 
 const struct wml_probe wml_probe_cpu = {
-    .name = "cpu", .summary = "CPU name, cores, threads and architecture", .run = run,
+    .name = "cpu",
+    .summary = "CPU name, cores, threads and architecture",
+    .run = run,
 };

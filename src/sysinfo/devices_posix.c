@@ -79,7 +79,7 @@ static const char *accel_name(const char *driver)
     static const struct {
         const char *driver, *name;
     } names[] = {{"intel_vpu", "Intel(R) AI Boost"}, {"amdxdna", "AMD NPU (XDNA)"}, {"qaic", "Qualcomm Cloud AI"},
-                 {"habanalabs", "Habana Gaudi"}, {"rocket", "Rockchip NPU"}, {"ethosu", "Arm Ethos-U"}};
+                 {"habanalabs", "Habana Gaudi"},     {"rocket", "Rockchip NPU"},    {"ethosu", "Arm Ethos-U"}};
     for (size_t i = 0; i < WML_COUNT(names); i++)
         if (!strcmp(driver, names[i].driver)) return names[i].name;
     return NULL;
@@ -151,8 +151,11 @@ static void list_nvidia(struct wml_sysinfo *s)
             while (wml_str_split(&rest, '\n', &line))
                 if (wml_str_starts(line, "Model:"))
                     wml_buf_str(&name, wml_str_trim(wml_str_sub(line, strlen("Model:"), line.len)));
-            struct wml_hw hw = {.kind = WML_HW_GPU, .vendor_id = 0x10de, .driver = "nvidia",
-                                .name = wml_buf_text(&name), .location = wml_path_name(wml_buf_view(&gpu)).ptr};
+            struct wml_hw hw = {.kind = WML_HW_GPU,
+                                .vendor_id = 0x10de,
+                                .driver = "nvidia",
+                                .name = wml_buf_text(&name),
+                                .location = wml_path_name(wml_buf_view(&gpu)).ptr};
             wml_sys_add(s, &hw);
         }
     wml_dir_list_release(&list);
@@ -167,8 +170,7 @@ void wml_sys_list_gpus(struct wml_sysinfo *s)
     size_t before = s->hw.len;
     list_class(s, WML_HW_GPU, "drm", "card");
     bool nvidia = false;
-    for (size_t i = before; i < s->hw.len; i++)
-        nvidia = nvidia || s->hw.at[i].vendor_id == 0x10de;
+    for (size_t i = before; i < s->hw.len; i++) nvidia = nvidia || s->hw.at[i].vendor_id == 0x10de;
     if (!nvidia) list_nvidia(s);
 }
 
@@ -181,8 +183,10 @@ void wml_sys_list_npus(struct wml_sysinfo *s)
         wml_buf_clear(&path);
         wml_buf_fmt(&path, "%s%s", s->root, hexagon[i]);
         if (wml_file_info(wml_buf_text(&path)).kind == WML_FILE_NONE) continue;
-        wml_sys_add(s, &(struct wml_hw){.kind = WML_HW_NPU, .name = "Qualcomm(R) Hexagon(TM) NPU",
-                                        .manufacturer = "Qualcomm", .driver = "fastrpc"});
+        wml_sys_add(s, &(struct wml_hw){.kind = WML_HW_NPU,
+                                        .name = "Qualcomm(R) Hexagon(TM) NPU",
+                                        .manufacturer = "Qualcomm",
+                                        .driver = "fastrpc"});
         break;
     }
     wml_buf_release(&path);

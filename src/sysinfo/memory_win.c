@@ -11,5 +11,7 @@ static void run(struct wml_sysinfo *out)
 }
 
 const struct wml_probe wml_probe_memory = {
-    .name = "memory", .summary = "Physical memory", .run = run,
+    .name = "memory",
+    .summary = "Physical memory",
+    .run = run,
 };

@@ -2,5 +2,7 @@
 #include "sysinfo/internal.h"
 
 const struct wml_probe wml_probe_npu = {
-    .name = "npu", .summary = "NPUs with vendor and driver", .run = wml_sys_list_npus,
+    .name = "npu",
+    .summary = "NPUs with vendor and driver",
+    .run = wml_sys_list_npus,
 };

@@ -13,8 +13,7 @@ static void read_pretty_name(struct wml_sysinfo *out)
         while (!out->pretty && wml_str_split(&rest, '\n', &line)) {
             if (!wml_str_starts(line, "PRETTY_NAME=")) continue;
             struct wml_str name = wml_str_trim(wml_str_sub(line, strlen("PRETTY_NAME="), line.len));
-            if (name.len >= 2 && (name.ptr[0] == '"' || name.ptr[0] == '\''))
-                name = wml_str_sub(name, 1, name.len - 1);
+            if (name.len >= 2 && (name.ptr[0] == '"' || name.ptr[0] == '\'')) name = wml_str_sub(name, 1, name.len - 1);
             out->pretty = wml_sys_keep(out, name);
         }
     }
@@ -34,5 +33,7 @@ static void run(struct wml_sysinfo *out)
 }
 
 const struct wml_probe wml_probe_os = {
-    .name = "os", .summary = "Operating system, release and machine type", .run = run,
+    .name = "os",
+    .summary = "Operating system, release and machine type",
+    .run = run,
 };

@@ -7,7 +7,7 @@
 static DWORD build_number(void)
 {
     OSVERSIONINFOW v = {.dwOSVersionInfoSize = sizeof v};
-    LONG(WINAPI *get)(OSVERSIONINFOW *) = NULL;
+    LONG(WINAPI * get)(OSVERSIONINFOW *) = NULL;
     HMODULE ntdll = GetModuleHandleW(L"ntdll.dll");
     FARPROC f = ntdll ? GetProcAddress(ntdll, "RtlGetVersion") : NULL;
     memcpy(&get, &f, sizeof get);
@@ -16,7 +16,7 @@ static DWORD build_number(void)
 
 static const char *machine(void)
 {
-    BOOL(WINAPI *is_wow)(HANDLE, USHORT *, USHORT *) = NULL;
+    BOOL(WINAPI * is_wow)(HANDLE, USHORT *, USHORT *) = NULL;
     HMODULE kernel = GetModuleHandleW(L"kernel32.dll");
     FARPROC f = kernel ? GetProcAddress(kernel, "IsWow64Process2") : NULL;
     USHORT process = 0, native = 0;
@@ -53,11 +53,14 @@ static void run(struct wml_sysinfo *out)
     /* ProductName says "Windows 10" on Windows 11 as well, so the text is made from its parts. */
     out->pretty = wml_arena_fmt(&out->arena, "Windows %s%s%s%s%s (build %u)", out->release ? out->release : "",
                                 product.len ? " " : "", wml_buf_text(&product), version.len ? " " : "",
-                                wml_buf_text(&version), (unsigned)build).ptr;
+                                wml_buf_text(&version), (unsigned)build)
+                      .ptr;
     wml_buf_release(&product);
     wml_buf_release(&version);
 }
 
 const struct wml_probe wml_probe_os = {
-    .name = "os", .summary = "Operating system, release and machine type", .run = run,
+    .name = "os",
+    .summary = "Operating system, release and machine type",
+    .run = run,
 };

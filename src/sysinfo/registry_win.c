@@ -22,8 +22,7 @@ bool wml_reg_number(HKEY key, const wchar_t *name, uint64_t *out)
     if (RegQueryValueExW(key, name, NULL, &type, raw, &bytes) != ERROR_SUCCESS) return false;
     if (bytes != 4 && bytes != 8) return false;
     uint64_t v = 0;
-    for (DWORD i = bytes; i-- > 0;)
-        v = v << 8 | raw[i];
+    for (DWORD i = bytes; i-- > 0;) v = v << 8 | raw[i];
     *out = v;
     return true;
 }

@@ -7,7 +7,8 @@
 
 static const struct {
     const char *name, *env, *version_file;
-} sdks[] = { /* the first variable of a name that is set wins */
+} sdks[] = {
+    /* the first variable of a name that is set wins */
     {"qnn", "QNN_SDK_ROOT", "sdk.yaml"},
     {"qnn", "QAIRT_SDK_ROOT", "sdk.yaml"},
     {"openvino", "INTEL_OPENVINO_DIR", "runtime/version.txt"},
@@ -24,11 +25,9 @@ static void read_version(const char *dir, const char *file, struct wml_buf *out)
     if (wml_file_read(wml_buf_text(&path), 65536, &text, NULL)) {
         struct wml_str s = wml_buf_view(&text);
         size_t i = 0;
-        while (i < s.len && !(s.ptr[i] >= '0' && s.ptr[i] <= '9'))
-            i++;
+        while (i < s.len && !(s.ptr[i] >= '0' && s.ptr[i] <= '9')) i++;
         size_t end = i;
-        while (end < s.len && ((s.ptr[end] >= '0' && s.ptr[end] <= '9') || s.ptr[end] == '.'))
-            end++;
+        while (end < s.len && ((s.ptr[end] >= '0' && s.ptr[end] <= '9') || s.ptr[end] == '.')) end++;
         wml_buf_str(out, wml_str_sub(s, i, end));
     }
     wml_buf_release(&path);
@@ -40,8 +39,7 @@ static void run(struct wml_sysinfo *out)
     struct wml_buf dir = {0}, version = {0};
     for (size_t i = 0; i < WML_COUNT(sdks); i++) {
         bool known = false;
-        for (size_t k = 0; k < out->sdk.len; k++)
-            known = known || !strcmp(out->sdk.at[k].name, sdks[i].name);
+        for (size_t k = 0; k < out->sdk.len; k++) known = known || !strcmp(out->sdk.at[k].name, sdks[i].name);
         wml_buf_clear(&dir);
         wml_buf_clear(&version);
         if (known || !wml_env_is_set(sdks[i].env) || !wml_env(sdks[i].env, &dir)) continue;
@@ -56,5 +54,7 @@ static void run(struct wml_sysinfo *out)
 }
 
 const struct wml_probe wml_probe_runtimes = {
-    .name = "runtimes", .summary = "SDKs of vendors that the environment names", .run = run,
+    .name = "runtimes",
+    .summary = "SDKs of vendors that the environment names",
+    .run = run,
 };

@@ -14,8 +14,7 @@ void wml_sysinfo_read(struct wml_sysinfo *out, const char *root)
 {
     memset(out, 0, sizeof *out);
     out->root = wml_arena_cstr(&out->arena, wml_str(root ? root : ""));
-    for (size_t i = 0; i < wml_n_probes; i++)
-        wml_probes[i]->run(out);
+    for (size_t i = 0; i < wml_n_probes; i++) wml_probes[i]->run(out);
 }
 
 void wml_sysinfo_release(struct wml_sysinfo *s)
@@ -40,8 +39,9 @@ void wml_sys_add(struct wml_sysinfo *s, const struct wml_hw *hw)
     h.name = wml_sys_keep(s, wml_str(h.name));
     if (!h.name)
         h.name = wml_arena_fmt(&s->arena, "%s%s%s (%04x:%04x)", h.manufacturer ? h.manufacturer : "",
-                               h.manufacturer ? " " : "", h.kind == WML_HW_NPU ? "NPU" : "GPU",
-                               (unsigned)h.vendor_id, (unsigned)h.device_id).ptr;
+                               h.manufacturer ? " " : "", h.kind == WML_HW_NPU ? "NPU" : "GPU", (unsigned)h.vendor_id,
+                               (unsigned)h.device_id)
+                     .ptr;
     WML_PUSH_IN(&s->arena, &s->hw, h);
 }
 
@@ -51,11 +51,26 @@ const char *wml_pci_vendor(uint32_t id)
         uint32_t id;
         const char *name;
     } vendors[] = {
-        {0x8086, "Intel"},   {0x1002, "AMD"},        {0x1022, "AMD"},      {0x10de, "NVIDIA"},
-        {0x17cb, "Qualcomm"}, {0x5143, "Qualcomm"},  {0x4d4f4351, "Qualcomm"}, {0x1414, "Microsoft"},
-        {0x106b, "Apple"},   {0x13b5, "Arm"},        {0x15ad, "VMware"},   {0x1234, "QEMU"},
-        {0x1af4, "Red Hat (virtio)"}, {0x1b36, "Red Hat"}, {0x1a03, "ASPEED"}, {0x102b, "Matrox"},
-        {0x1da3, "Habana Labs"}, {0x1e60, "Hailo"},  {0x1ac1, "Google"},   {0x80ee, "VirtualBox"},
+        {0x8086, "Intel"},
+        {0x1002, "AMD"},
+        {0x1022, "AMD"},
+        {0x10de, "NVIDIA"},
+        {0x17cb, "Qualcomm"},
+        {0x5143, "Qualcomm"},
+        {0x4d4f4351, "Qualcomm"},
+        {0x1414, "Microsoft"},
+        {0x106b, "Apple"},
+        {0x13b5, "Arm"},
+        {0x15ad, "VMware"},
+        {0x1234, "QEMU"},
+        {0x1af4, "Red Hat (virtio)"},
+        {0x1b36, "Red Hat"},
+        {0x1a03, "ASPEED"},
+        {0x102b, "Matrox"},
+        {0x1da3, "Habana Labs"},
+        {0x1e60, "Hailo"},
+        {0x1ac1, "Google"},
+        {0x80ee, "VirtualBox"},
     };
     for (size_t i = 0; i < WML_COUNT(vendors); i++)
         if (vendors[i].id == id) return vendors[i].name;

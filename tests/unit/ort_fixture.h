@@ -23,13 +23,13 @@ static inline const char *data_path(const char *name)
     return path;
 }
 
-#define ASSERT_OK(call)                                                                            \
-    do {                                                                                           \
-        if (!(call)) fail_msg("%s: %s (hint: %s)", #call, err.msg, err.hint);                      \
+#define ASSERT_OK(call)                                                                                                \
+    do {                                                                                                               \
+        if (!(call)) fail_msg("%s: %s (hint: %s)", #call, err.msg, err.hint);                                          \
     } while (0)
-#define ASSERT_HAS(text, part)                                                                     \
-    do {                                                                                           \
-        if (!strstr((text), (part))) fail_msg("\"%s\" lacks \"%s\"", (text), (part));              \
+#define ASSERT_HAS(text, part)                                                                                         \
+    do {                                                                                                               \
+        if (!strstr((text), (part))) fail_msg("\"%s\" lacks \"%s\"", (text), (part));                                  \
     } while (0)
 
 /* ORT, or a named skip. */

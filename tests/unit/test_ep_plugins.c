@@ -65,16 +65,14 @@ static void run(struct wml_ort *o, const char *path, const struct wml_target *t,
     struct wml_tensor_view y;
     float x[N_IN];
     static const int64_t dims[] = {1, 1, 6, 6};
-    for (size_t i = 0; i < N_IN; i++)
-        x[i] = (float)(i % 7) / 10 - 0.3f;
+    for (size_t i = 0; i < N_IN; i++) x[i] = (float)(i % 7) / 10 - 0.3f;
     if (t) wml_target_session(t, &opts);
     ASSERT_OK(wml_session_open(o, &m, &opts, &s, &err));
     if (ep) {
         const struct wml_placed *p = NULL;
         size_t n = 0, on_ep = 0;
         ASSERT_OK(wml_session_placement(s, &p, &n, &err));
-        for (size_t i = 0; i < n; i++)
-            on_ep += !strcmp(p[i].ep, ep) ? p[i].n_nodes : 0;
+        for (size_t i = 0; i < n; i++) on_ep += !strcmp(p[i].ep, ep) ? p[i].n_nodes : 0;
         assert_true(on_ep > 0);
     }
     struct wml_tensor_view in = {WML_F32, 4, dims, x, sizeof x, true};
@@ -90,8 +88,7 @@ static void run(struct wml_ort *o, const char *path, const struct wml_target *t,
 
 static void compare(const float *a, const float *b)
 {
-    for (size_t i = 0; i < N_OUT; i++)
-        assert_true(fabsf(a[i] - b[i]) <= 0.021f); /* one step of the output's scale */
+    for (size_t i = 0; i < N_OUT; i++) assert_true(fabsf(a[i] - b[i]) <= 0.021f); /* one step of the output's scale */
 }
 
 static void whole_path(const struct want *w)
@@ -285,11 +282,10 @@ static void test_not_a_plugin(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_named_choice), cmocka_unit_test(test_automatic_choice),
-        cmocka_unit_test(test_not_a_plugin),
-        cmocka_unit_test(test_virtual_npu), cmocka_unit_test(test_openvino),
-        cmocka_unit_test(test_options),     cmocka_unit_test(test_nothing_compiled),
-        cmocka_unit_test(test_qnn),
+        cmocka_unit_test(test_named_choice),     cmocka_unit_test(test_automatic_choice),
+        cmocka_unit_test(test_not_a_plugin),     cmocka_unit_test(test_virtual_npu),
+        cmocka_unit_test(test_openvino),         cmocka_unit_test(test_options),
+        cmocka_unit_test(test_nothing_compiled), cmocka_unit_test(test_qnn),
     };
     return cmocka_run_group_tests_name("ep plugins", tests, NULL, NULL);
 }

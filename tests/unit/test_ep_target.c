@@ -74,7 +74,8 @@ static void test_plugin_without_a_row(void **state)
     assert_true(wml_target_is_plain_cpu(&(struct wml_target_spec){.ep = "CPU"}));
     assert_false(wml_target_is_plain_cpu(&(struct wml_target_spec){.device = "cpu"})); /* may be OpenVINO */
     struct wml_pair option = {"a", "b"};
-    assert_false(wml_target_check(&(struct wml_target_spec){.ep = "cpu", .option = &option, .n_options = 1}, &ep, &err));
+    assert_false(
+        wml_target_check(&(struct wml_target_spec){.ep = "cpu", .option = &option, .n_options = 1}, &ep, &err));
     ASSERT_HAS(err.msg, "\"a\"");
 }
 
@@ -91,10 +92,8 @@ static void test_rows(void **state)
         assert_true(ep->compiles == !ep->no_compile_reason);
         assert_true(!ep->trace_level_key == !ep->trace_file_key);
         assert_ptr_equal(wml_ep_find(wml_str(ep->name)), ep);
-        for (const char *const *a = ep->alias; *a; a++)
-            assert_ptr_equal(wml_ep_find(wml_str(*a)), ep);
-        for (size_t k = 0; k < ep->n_devices; k++)
-            assert_non_null(ep->device[k].defaults);
+        for (const char *const *a = ep->alias; *a; a++) assert_ptr_equal(wml_ep_find(wml_str(*a)), ep);
+        for (size_t k = 0; k < ep->n_devices; k++) assert_non_null(ep->device[k].defaults);
     }
     assert_null(wml_ep_find(WML_STR("")));
 }
@@ -145,10 +144,9 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     struct place *p = *state;
-    static const char *const names[] = {"WINML_DEPS", "NUGET_PACKAGES", "WINML_EP_PATH", "WINMLCLI_EP_PATH",
-                                        "VIRTUAL_ENV", "RYZEN_AI_INSTALLATION_PATH"};
-    for (size_t i = 0; i < WML_COUNT(names); i++)
-        wml_env_set(names[i], NULL);
+    static const char *const names[] = {"WINML_DEPS",       "NUGET_PACKAGES", "WINML_EP_PATH",
+                                        "WINMLCLI_EP_PATH", "VIRTUAL_ENV",    "RYZEN_AI_INSTALLATION_PATH"};
+    for (size_t i = 0; i < WML_COUNT(names); i++) wml_env_set(names[i], NULL);
     wml_dir_remove(wml_buf_text(&p->root));
     wml_buf_release(&p->root);
     free(p);
@@ -164,7 +162,7 @@ static size_t find_all(const struct wml_ep_libraries *l, const struct wml_ep *ep
     return n;
 }
 
-#define QNN_FILE WML_EP_FILE("onnxruntime_providers_qnn")
+#define QNN_FILE      WML_EP_FILE("onnxruntime_providers_qnn")
 #define OPENVINO_FILE WML_EP_FILE("onnxruntime_providers_openvino_plugin")
 
 static void test_order_of_sources(void **state)

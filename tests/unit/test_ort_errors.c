@@ -31,8 +31,7 @@ static void test_loads(void **state)
         if (wml_session_open(o, &m, &opts, &s, &err)) fail_msg("%s loads", loads[i].model);
         assert_null(s);
         assert_int_equal(err.code, WML_E_LOAD);
-        for (size_t k = 0; k < 3 && loads[i].msg[k]; k++)
-            ASSERT_HAS(err.msg, loads[i].msg[k]);
+        for (size_t k = 0; k < 3 && loads[i].msg[k]; k++) ASSERT_HAS(err.msg, loads[i].msg[k]);
         ASSERT_HAS(err.hint, loads[i].hint);
         assert_null(strstr(err.msg, "onnxruntime::"));
         assert_null(strstr(err.msg, ".cc:"));
@@ -108,7 +107,8 @@ static const struct {
     {"x.cc:5 int f::g(const int&) [with T = float; U = int[2]] a > 1 was false. The reason.", "The reason"},
     {"Error: tensorprotoutils.cc:619 ValidateExternalDataPathFromDir External data path does not exist: \"w\"",
      "Error: External data path does not exist: \"w\""},
-    {"Got invalid dimensions for input: x for the following indices\n index: 0 Got: 2 Expected: 1\n Please fix either the "
+    {"Got invalid dimensions for input: x for the following indices\n index: 0 Got: 2 Expected: 1\n Please fix either "
+     "the "
      "inputs/outputs or the model.",
      "Got invalid dimensions for input: x for the following indices; index: 0 Got: 2 Expected: 1"},
     {"Non-zero status code returned while running Add node. Name:'n1' Status Message: /o/e.h:560 void "
@@ -160,8 +160,11 @@ static void test_log_keeps_the_newest(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_loads), cmocka_unit_test(test_files), cmocka_unit_test(test_run),
-        cmocka_unit_test(test_messages), cmocka_unit_test(test_log_keeps_the_newest),
+        cmocka_unit_test(test_loads),
+        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_run),
+        cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_log_keeps_the_newest),
     };
     return cmocka_run_group_tests_name("ort errors", tests, NULL, NULL);
 }

@@ -41,8 +41,7 @@ static void test_eval(void **state)
     ASSERT_OK(wml_oracle_eval(o, &m, &v, &err));
     assert_int_equal(v.v.len, 2);
     assert_int_equal(v.v.at[0].bytes, 24);
-    for (size_t i = 0; i < 6; i++)
-        assert_true(((const float *)v.v.at[0].data)[i] == 2 * (float)i);
+    for (size_t i = 0; i < 6; i++) assert_true(((const float *)v.v.at[0].data)[i] == 2 * (float)i);
     assert_int_equal(v.v.at[1].dtype, WML_I64);
     assert_int_equal(((const int64_t *)v.v.at[1].data)[0], 2);
     assert_int_equal(((const int64_t *)v.v.at[1].data)[1], 3);
@@ -66,8 +65,7 @@ static size_t count_nodes(struct wml_ort *o, const char *path)
     struct wml_model_source m = {.path = path};
     ASSERT_OK(wml_session_open(o, &m, &(struct wml_session_opts){.record_placement = true}, &s, &err));
     ASSERT_OK(wml_session_placement(s, &p, &n, &err));
-    for (size_t i = 0; i < n; i++)
-        nodes += p[i].n_nodes;
+    for (size_t i = 0; i < n; i++) nodes += p[i].n_nodes;
     wml_session_close(s);
     return nodes;
 }
@@ -107,7 +105,9 @@ static void test_optimise(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_types), cmocka_unit_test(test_eval), cmocka_unit_test(test_optimise),
+        cmocka_unit_test(test_types),
+        cmocka_unit_test(test_eval),
+        cmocka_unit_test(test_optimise),
     };
     return cmocka_run_group_tests_name("ort oracle", tests, NULL, NULL);
 }

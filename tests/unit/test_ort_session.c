@@ -20,8 +20,7 @@ static void test_open(void **state)
     ASSERT_OK(wml_ort_open(&cx, &again, &err));
     assert_ptr_equal(o, again);
     bool cpu = false;
-    for (const char *const *ep = wml_ort_builtin_eps(o); *ep; ep++)
-        cpu = cpu || !strcmp(*ep, "CPUExecutionProvider");
+    for (const char *const *ep = wml_ort_builtin_eps(o); *ep; ep++) cpu = cpu || !strcmp(*ep, "CPUExecutionProvider");
     assert_true(cpu);
     const struct wml_ort_device *d = NULL;
     size_t n = 0;
@@ -136,8 +135,7 @@ static void test_run_static(void **state)
     struct wml_tensor_view y;
     ASSERT_OK(wml_run_output(r, 0, &y, &err));
     const void *first = y.data;
-    for (size_t i = 0; i < 6; i++)
-        assert_true(((const float *)y.data)[i] == (X[i] + (float)i) * 2);
+    for (size_t i = 0; i < 6; i++) assert_true(((const float *)y.data)[i] == (X[i] + (float)i) * 2);
     x[0] = 100; /* inputs are borrowed: a change is seen by the next run */
     ASSERT_OK(wml_run_once(r, &err));
     ASSERT_OK(wml_run_output(r, 0, &y, &err));
@@ -256,8 +254,7 @@ static void test_bytes_and_external(void **state)
     struct wml_run *r = start(s, (const int64_t[]){2, 3}, X);
     struct wml_tensor_view y;
     ASSERT_OK(wml_run_output(r, 0, &y, &err));
-    for (size_t i = 0; i < 6; i++)
-        assert_true(((const float *)y.data)[i] == X[i] + (float)i);
+    for (size_t i = 0; i < 6; i++) assert_true(((const float *)y.data)[i] == X[i] + (float)i);
     wml_run_free(r);
     wml_session_close(s);
     m.folder = "/tmp";
@@ -299,7 +296,8 @@ static void test_profile(void **state)
     struct wml_buf dir = {0}, prefix = {0}, path = {0}, text = {0};
     ASSERT_OK(wml_dir_temp(NULL, "winml-profile-", &dir, &err));
     wml_buf_fmt(&prefix, "%s/trace", wml_buf_text(&dir));
-    struct wml_session *s = open_model(o, "static", &(struct wml_session_opts){.profile_prefix = wml_buf_text(&prefix)});
+    struct wml_session *s =
+        open_model(o, "static", &(struct wml_session_opts){.profile_prefix = wml_buf_text(&prefix)});
     wml_run_free(start(s, (const int64_t[]){2, 3}, X));
     ASSERT_OK(wml_session_end_profile(s, &path, &err));
     ASSERT_HAS(wml_buf_text(&path), "trace");
@@ -335,11 +333,18 @@ static void test_cancel(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_open), cmocka_unit_test(test_open_fails), cmocka_unit_test(test_inputs),
-        cmocka_unit_test(test_dim_override), cmocka_unit_test(test_run_static),
-        cmocka_unit_test(test_run_dynamic), cmocka_unit_test(test_shape_that_is_not_kept),
-        cmocka_unit_test(test_kinds), cmocka_unit_test(test_bytes_and_external),
-        cmocka_unit_test(test_placement), cmocka_unit_test(test_profile), cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_open),
+        cmocka_unit_test(test_open_fails),
+        cmocka_unit_test(test_inputs),
+        cmocka_unit_test(test_dim_override),
+        cmocka_unit_test(test_run_static),
+        cmocka_unit_test(test_run_dynamic),
+        cmocka_unit_test(test_shape_that_is_not_kept),
+        cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_bytes_and_external),
+        cmocka_unit_test(test_placement),
+        cmocka_unit_test(test_profile),
+        cmocka_unit_test(test_cancel),
     };
     return cmocka_run_group_tests_name("ort session", tests, NULL, NULL);
 }

@@ -15,9 +15,10 @@ struct file {
 static const struct file laptop[] = {
     {"etc/os-release", "NAME=x\nPRETTY_NAME=\"Test Linux 1 (one)\"\n"},
     {"proc/meminfo", "MemTotal:       16384000 kB\nMemFree: 1 kB\n"},
-    {"proc/cpuinfo", "processor\t: 0\nvendor_id\t: GenuineIntel\nmodel name\t: Core Y\nphysical id\t: 0\ncore id\t\t: 0\n\n"
-                     "processor\t: 1\nvendor_id\t: GenuineIntel\nmodel name\t: Core Y\nphysical id\t: 0\ncore id\t\t: 0\n\n"
-                     "processor\t: 2\nmodel name\t: Core Y\nphysical id\t: 0\ncore id\t\t: 4\n\n"},
+    {"proc/cpuinfo",
+     "processor\t: 0\nvendor_id\t: GenuineIntel\nmodel name\t: Core Y\nphysical id\t: 0\ncore id\t\t: 0\n\n"
+     "processor\t: 1\nvendor_id\t: GenuineIntel\nmodel name\t: Core Y\nphysical id\t: 0\ncore id\t\t: 0\n\n"
+     "processor\t: 2\nmodel name\t: Core Y\nphysical id\t: 0\ncore id\t\t: 4\n\n"},
     {"sys/class/accel/accel0/device/vendor", "0x8086\n"},
     {"sys/class/accel/accel0/device/device", "0x7d1d\n"},
     {"sys/class/accel/accel0/device/uevent", "DRIVER=intel_vpu\nPCI_SLOT_NAME=0000:00:0b.0\n"},
@@ -140,8 +141,7 @@ static void test_this_machine(void **state)
     assert_non_null(s.machine);
     assert_true(s.memory_mib > 100);
     assert_true(s.threads >= 1 && s.cores >= 1 && s.cores <= s.threads);
-    for (size_t i = 0; i < s.hw.len; i++)
-        assert_non_null(s.hw.at[i].name);
+    for (size_t i = 0; i < s.hw.len; i++) assert_non_null(s.hw.at[i].name);
     wml_sysinfo_release(&s);
     assert_int_equal(wml_n_probes, 6);
     for (size_t i = 0; i < wml_n_probes; i++)
