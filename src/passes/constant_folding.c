@@ -1,0 +1,107 @@
+/* Everything that depends on constants only is computed once, by ONNX Runtime on the CPU. All of a round is
+ * asked in one question: the values where the constant part of the graph ends. Never computed: operators
+ * that are random or do more than compute, quantisation (weights stay small, scales stay bits), types below
+ * a byte, and results that would make the file grow. */
+#include "passes/match.h"
+
+enum { GROW_BYTES = 1 << 16, GROW_FACTOR = 2 };
+enum { FOLDABLE = 0x666f6c64 }; /* mark on nodes */
+
+static bool is_constant_input(const struct wml_value *v)
+{
+    if (!v) return true;
+    if (v->def) return v->def->mark == FOLDABLE;
+    struct wml_tensor *t = wml_constant_of(v);
+    return t && t->dtype != WML_STRING && wml_dtype_info(t->dtype)->bits >= 8;
+}
+
+static uint64_t bytes_of(const struct wml_value *v)
+{
+    int64_t n = 0;
+    uint64_t bytes = 0;
+    if (v && wml_value_count(v, &n) && wml_dtype_bytes((int)wml_value_elem(v), (uint64_t)n, &bytes)) return bytes;
+    return 0;
+}
+
+static bool grows(const struct wml_node *n)
+{
+    uint64_t in = 0, out = 0;
+    for (size_t i = 0; i < n->n_in; i++) in += bytes_of(n->in[i]);
+    for (size_t i = 0; i < n->n_out; i++) out += bytes_of(n->out[i]);
+    return out > GROW_BYTES && out > GROW_FACTOR * in;
+}
+
+static bool is_foldable(const struct wml_node *n)
+{
+    if (!n->n_out || wml_node_subgraph(n, 0) || !wml_op_is_pure(n) || wml_op_has(n, WML_OP_QUANT)) return false;
+    if (wml_node_is(n, "Constant") || wml_node_is(n, "Identity")) return false;
+    for (size_t i = 0; i < n->n_in; i++)
+        if (!is_constant_input(n->in[i])) return false;
+    for (size_t i = 0; i < n->n_out; i++)
+        if (n->out[i] && (n->out[i]->n_outputs || n->out[i]->pinned)) return false;
+    return !grows(n);
+}
+
+struct frontier {
+    WML_VEC(struct wml_value *) v;
+};
+
+static void find_frontier(struct wml_pass_run *r, struct frontier *f)
+{
+    for (struct wml_node *n = r->model->graph->first; n; n = n->next) n->mark = is_foldable(n) ? FOLDABLE : 0;
+    for (struct wml_node *n = r->model->graph->first; n; n = n->next) {
+        if (n->mark != FOLDABLE) continue;
+        for (size_t i = 0; i < n->n_out; i++) {
+            bool needed = false;
+            for (struct wml_use *u = n->out[i] ? n->out[i]->uses : NULL; u; u = u->next)
+                needed = needed || u->node->graph != n->graph || u->node->mark != FOLDABLE;
+            if (needed) WML_PUSH_IN(r->scratch, &f->v, n->out[i]);
+        }
+    }
+}
+
+/* Puts the result in the value's place. Its node goes when nothing else of it is read. */
+static void adopt(struct wml_pass_run *r, struct wml_value *v, struct wml_tensor *t)
+{
+    struct wml_graph *g = v->graph;
+    uint64_t size = 0, in = 0;
+    for (size_t i = 0; i < v->def->n_in; i++) in += bytes_of(v->def->in[i]);
+    if (wml_tensor_size(t, &size, NULL) && size > GROW_BYTES && size > GROW_FACTOR * WML_MAX(in, 1)) return;
+    struct wml_value *constant = wml_graph_add_init(g, v->name, t);
+    wml_value_replace_uses(v, constant);
+    r->applied++;
+}
+
+static bool evaluate(struct wml_pass_run *r, struct frontier *f, size_t from, size_t n, struct wml_err *err)
+{
+    struct wml_tensor **t = WML_NEW_ARRAY(r->scratch, struct wml_tensor *, n + 1);
+    if (!r->env->evaluate(r->env->arg, r->model, f->v.at + from, n, t, err)) return false;
+    for (size_t i = 0; i < n; i++)
+        if (t[i]) adopt(r, f->v.at[from + i], t[i]);
+    return true;
+}
+
+static bool run(struct wml_pass_run *r, struct wml_err *err)
+{
+    struct frontier f = {0};
+    struct wml_err why = {0}, last = {0};
+    size_t failed = 0;
+    (void)err;
+    find_frontier(r, &f);
+    if (!f.v.len) return true;
+    if (!r->env->evaluate) return wml_pass_skip(r, "ONNX Runtime is not at hand");
+    if (evaluate(r, &f, 0, f.v.len, &why)) return true;
+    /* One value that cannot be computed must not cost the others. */
+    for (size_t i = 0; i < f.v.len; i++) {
+        if (evaluate(r, &f, i, 1, &last)) continue;
+        failed++;
+        why = last;
+    }
+    if (failed) wml_pass_skip(r, "%zu of %zu values cannot be computed: %.180s", failed, f.v.len, why.msg);
+    return true;
+}
+
+const struct wml_pass wml_pass_constant_folding = {
+    .name = "constant-folding", .category = "graph", .on = true, .run = run,
+    .summary = "Compute what depends on constants only",
+};

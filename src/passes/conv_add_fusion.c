@@ -1,0 +1,27 @@
+/* Conv, Add of a constant per output channel -> Conv with a new bias. Not when somebody else reads the Conv's
+ * result, or when the constant would widen it. */
+#include "passes/conv_affine.h"
+
+static bool visit(void *arg, struct wml_node *n)
+{
+    struct wml_pass_run *r = arg;
+    struct wml_conv c;
+    if (!wml_node_is(n, "Add")) return true;
+    for (size_t slot = 0; slot < 2; slot++) {
+        if (!wml_conv_before(r, n, slot, &c)) continue;
+        const double *v = wml_conv_channel_values(r, &c, wml_node_in(n, 1 - slot));
+        if (v && wml_conv_absorb(r, &c, NULL, v)) break;
+    }
+    return true;
+}
+
+static bool run(struct wml_pass_run *r, struct wml_err *err)
+{
+    (void)err;
+    return wml_pass_each(r, visit);
+}
+
+const struct wml_pass wml_pass_conv_add_fusion = {
+    .name = "conv-add-fusion", .category = "convolution", .on = true, .run = run,
+    .summary = "Add the per-channel constant after a Conv to its bias",
+};

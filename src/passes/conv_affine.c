@@ -1,0 +1,129 @@
+/* Folding per-channel factors and offsets into a Conv. The weights stay where they are; the new ones are made
+ * chunk by chunk when the model is written. Factors on factors are joined, so that one conversion remains. */
+#include "passes/conv_affine.h"
+
+#include <math.h>
+
+struct scaling { /* argument of a DERIVED weight; in the model's arena */
+    double *factor;
+    uint64_t per_channel; /* elements */
+    enum wml_dtype dtype;
+};
+
+static bool scale(const void *arg, struct wml_span src, uint64_t offset, unsigned char *out, size_t n,
+                  struct wml_err *err)
+{
+    const struct scaling *s = arg;
+    size_t width = wml_dtype_info((int)s->dtype)->bits / 8;
+    uint64_t first = offset / width;
+    (void)err;
+    if (s->dtype == WML_F32) {
+        for (size_t i = 0; i < n / 4; i++) {
+            float w;
+            memcpy(&w, src.ptr + offset + 4 * i, 4);
+            w = (float)((double)w * s->factor[(first + i) / s->per_channel]);
+            memcpy(out + 4 * i, &w, 4);
+        }
+        return true;
+    }
+    for (size_t i = 0; i < n / width; i++) {
+        double w = wml_dtype_load((int)s->dtype, src.ptr + offset, i);
+        wml_dtype_store((int)s->dtype, out, i, w * s->factor[(first + i) / s->per_channel]);
+    }
+    return true;
+}
+
+static bool is_float(const struct wml_tensor *t)
+{
+    return t->dtype == WML_F32 || t->dtype == WML_F64;
+}
+
+bool wml_conv_before(struct wml_pass_run *r, struct wml_node *next, size_t slot, struct wml_conv *out)
+{
+    struct wml_node *conv = wml_node_producer(next, slot);
+    (void)r;
+    if (!conv || !wml_node_is(conv, "Conv") || conv->graph != next->graph || !wml_node_out(next, 0)) return false;
+    if (wml_value_only_user(conv->out[0]) != next || conv->out[0]->pinned) return false;
+    struct wml_value *b = wml_node_in(conv, 2);
+    *out = (struct wml_conv){.conv = conv, .next = next, .w = wml_constant_of(wml_node_in(conv, 1)),
+                             .b = wml_constant_of(b)};
+    if (!out->w || !is_float(out->w) || out->w->dims.len < 3 || (b && (!out->b || out->b->dims.len != 1))) return false;
+    out->channels = (size_t)out->w->dims.at[0];
+    return out->channels > 0 && (!out->b || (out->b->dims.at[0] == out->w->dims.at[0] && out->b->dtype == out->w->dtype));
+}
+
+double *wml_conv_channel_values(struct wml_pass_run *r, const struct wml_conv *c, const struct wml_value *v)
+{
+    struct wml_tensor *t = wml_constant_of(v);
+    size_t rank = c->w->dims.len, n;
+    double *in, *out;
+    if (!t || t->dtype != c->w->dtype || t->dims.len > rank) return NULL;
+    for (size_t i = 0; i < t->dims.len; i++) {
+        size_t axis = rank - t->dims.len + i;
+        bool channel = axis == 1 && t->dims.at[i] == (int64_t)c->channels;
+        if (t->dims.at[i] != 1 && !channel) return NULL;
+    }
+    if (!wml_tensor_doubles(r->model, t, &in, &n, NULL) || (n != 1 && n != c->channels)) return NULL;
+    out = WML_NEW_ARRAY(r->scratch, double, c->channels);
+    for (size_t i = 0; i < c->channels; i++) {
+        out[i] = in[n == 1 ? 0 : i];
+        if (!isfinite(out[i])) return NULL;
+    }
+    return out;
+}
+
+/* The weights times a[channel]. */
+static struct wml_tensor *scaled(struct wml_pass_run *r, const struct wml_conv *c, const double *a)
+{
+    struct wml_model *m = r->model;
+    struct wml_tensor *source = c->w;
+    const struct scaling *old = NULL;
+    uint64_t count = 0, bytes = 0;
+    if (source->payload == WML_PAYLOAD_DERIVED) {
+        if (source->derived->produce != scale) return NULL;
+        old = source->derived->arg;
+        source = (struct wml_tensor *)(uintptr_t)source->derived->source;
+    }
+    struct wml_span ignored;
+    if (!wml_tensor_count(source, &count, NULL) || !wml_tensor_size(source, &bytes, NULL) ||
+        !wml_tensor_bytes(m, source, &ignored, NULL))
+        return NULL;
+    struct scaling *s = WML_NEW(&m->arena, struct scaling);
+    *s = (struct scaling){WML_NEW_ARRAY(&m->arena, double, c->channels), count / c->channels,
+                          (enum wml_dtype)source->dtype};
+    for (size_t i = 0; i < c->channels; i++) s->factor[i] = a[i] * (old ? old->factor[i] : 1);
+    struct wml_derived how = {.source = source, .size = bytes, .produce = scale, .arg = s};
+    return wml_tensor_derive(m, s->dtype, source->dims.len, source->dims.at, &how);
+}
+
+static struct wml_tensor *new_bias(struct wml_pass_run *r, const struct wml_conv *c, const double *a, const double *b)
+{
+    double *old = NULL;
+    size_t n = 0, width = wml_dtype_info(c->w->dtype)->bits / 8;
+    if (c->b && !wml_tensor_doubles(r->model, c->b, &old, &n, NULL)) return NULL;
+    unsigned char *bytes = WML_NEW_ARRAY(r->scratch, unsigned char, c->channels * width);
+    for (size_t i = 0; i < c->channels; i++)
+        wml_dtype_store(c->w->dtype, bytes, i, (old ? old[i] : 0) * (a ? a[i] : 1) + (b ? b[i] : 0));
+    int64_t dim = (int64_t)c->channels;
+    return wml_tensor_copy(r->model, (enum wml_dtype)c->w->dtype, 1, &dim, bytes, c->channels * width, NULL);
+}
+
+static struct wml_value *add_init(struct wml_node *conv, size_t like, const char *fallback, struct wml_tensor *t)
+{
+    struct wml_value *old = wml_node_in(conv, like);
+    return wml_graph_add_init(conv->graph, old ? old->name : wml_str(fallback), t);
+}
+
+bool wml_conv_absorb(struct wml_pass_run *r, struct wml_conv *c, const double *a, const double *b)
+{
+    struct wml_value *out = c->next->out[0];
+    if (out->n_outputs && (c->conv->out[0]->n_outputs || out->pinned)) return false;
+    struct wml_tensor *w = a ? scaled(r, c, a) : c->w, *bias = new_bias(r, c, a, b);
+    if (!w || !bias) return false;
+    if (a) wml_node_set_input(c->conv, 1, add_init(c->conv, 1, "weight", w));
+    if (b || c->b) wml_node_set_input(c->conv, 2, add_init(c->conv, 2, "bias", bias));
+    /* The new constants may stand behind the Conv in no order: initializers have none. */
+    if (!wml_bypass(c->next, c->conv->out[0])) return false;
+    r->applied++;
+    return true;
+}

@@ -1,0 +1,27 @@
+/* Conv, Mul by a constant per output channel -> Conv with scaled weights. Not when somebody else reads the Conv's
+ * result, or when the constant would widen it. */
+#include "passes/conv_affine.h"
+
+static bool visit(void *arg, struct wml_node *n)
+{
+    struct wml_pass_run *r = arg;
+    struct wml_conv c;
+    if (!wml_node_is(n, "Mul")) return true;
+    for (size_t slot = 0; slot < 2; slot++) {
+        if (!wml_conv_before(r, n, slot, &c)) continue;
+        const double *v = wml_conv_channel_values(r, &c, wml_node_in(n, 1 - slot));
+        if (v && wml_conv_absorb(r, &c, v, NULL)) break;
+    }
+    return true;
+}
+
+static bool run(struct wml_pass_run *r, struct wml_err *err)
+{
+    (void)err;
+    return wml_pass_each(r, visit);
+}
+
+const struct wml_pass wml_pass_conv_mul_fusion = {
+    .name = "conv-mul-fusion", .category = "convolution", .on = true, .run = run,
+    .summary = "Multiply the weights of a Conv by the per-channel constant after it",
+};

@@ -1,0 +1,25 @@
+/* passes/match.h - small questions that several passes ask about nodes and constants. */
+#ifndef WML_PASSES_MATCH_H
+#define WML_PASSES_MATCH_H
+
+#include "graph/attr.h"
+#include "graph/edit.h"
+#include "graph/graph.h"
+#include "ops/ops.h"
+#include "passes/passes.h"
+
+/* The tensor of a value that can never change: an initializer callers cannot replace. NULL otherwise. */
+struct wml_tensor *wml_constant_of(const struct wml_value *v);
+/* The integers of a constant (a shape, axes); false when it is none or too long. */
+bool wml_constant_ints(struct wml_pass_run *r, const struct wml_value *v, int64_t **out, size_t *n);
+/* Every element of the constant equals x. */
+bool wml_constant_is(struct wml_pass_run *r, const struct wml_value *v, double x);
+/* Both types are known, with the same element type and the same static or symbolic axes. */
+bool wml_same_type(const struct wml_value *a, const struct wml_value *b);
+/* Bypasses node n: readers of its output 0 read v instead, and n goes away. false when the output is a
+ * graph output that v cannot stand in for; nothing changed then. */
+bool wml_bypass(struct wml_node *n, struct wml_value *v);
+/* The nodes of every graph, sub-graphs included: f may remove the node it gets. */
+bool wml_pass_each(struct wml_pass_run *r, bool (*f)(void *arg, struct wml_node *n));
+
+#endif

@@ -1,0 +1,114 @@
+/* The engine: runs the passes round by round until a round changes nothing, and keeps the account. */
+#include "passes/passes.h"
+
+#include <stdarg.h>
+
+#include "graph/edit.h"
+#include "graph/graph.h"
+
+enum { MAX_ROUNDS = 8 };
+
+const struct wml_pass *const wml_passes[] = {
+#define PASS(id, name) &wml_pass_##id,
+#include "passes/passes.def"
+#undef PASS
+};
+const size_t wml_n_passes = WML_COUNT(wml_passes);
+
+const char *wml_pass_status_name(enum wml_pass_status s)
+{
+    static const char *const name[] = {"nothing to do", "applied", "skipped", "failed"};
+    return name[s];
+}
+
+size_t wml_pass_find(struct wml_str name)
+{
+    for (size_t i = 0; i < wml_n_passes; i++) {
+        struct wml_str have = wml_str(wml_passes[i]->name);
+        bool same = have.len == name.len;
+        for (size_t k = 0; same && k < name.len; k++)
+            same = have.ptr[k] == name.ptr[k] || (have.ptr[k] == '-' && name.ptr[k] == '_');
+        if (same) return i;
+    }
+    return SIZE_MAX;
+}
+
+bool wml_pass_skip(struct wml_pass_run *r, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(r->skipped, sizeof r->skipped, fmt, ap);
+    va_end(ap);
+    return true;
+}
+
+static bool add_nodes(void *arg, struct wml_graph *g)
+{
+    *(size_t *)arg += g->n_nodes;
+    return true;
+}
+
+static size_t count_nodes(struct wml_model *m)
+{
+    size_t n = 0;
+    wml_model_each_graph(m, add_nodes, &n);
+    return n;
+}
+
+/* One pass once. How many changes it made. */
+static size_t run_one(const struct wml_pass *p, struct wml_pass_run *r, struct wml_pass_result *result,
+                      uint64_t (*now_ns)(void))
+{
+    struct wml_err err = {0};
+    size_t before = count_nodes(r->model);
+    uint64_t start = now_ns();
+    r->applied = 0;
+    r->skipped[0] = 0;
+    bool ok = p->run(r, &err);
+    wml_arena_reset(r->scratch);
+    result->ms += (double)(now_ns() - start) / 1e6;
+    result->nodes_removed += (int64_t)before - (int64_t)count_nodes(r->model);
+    result->applied += r->applied;
+    result->rounds++;
+    if (!ok) {
+        result->status = WML_PASS_FAILED;
+        snprintf(result->reason, sizeof result->reason, "%.255s", err.msg);
+    } else if (result->status != WML_PASS_FAILED) {
+        if (result->applied) result->status = WML_PASS_APPLIED;
+        else if (r->skipped[0]) result->status = WML_PASS_SKIPPED;
+        if (r->skipped[0]) snprintf(result->reason, sizeof result->reason, "%s", r->skipped);
+    }
+    return r->applied;
+}
+
+static bool is_on(size_t i, const enum wml_pass_choice *choice)
+{
+    return choice[i] == WML_PASS_ON || (choice[i] == WML_PASS_DEFAULT && wml_passes[i]->on);
+}
+
+bool wml_passes_run(struct wml_model *m, const struct wml_env *env, const enum wml_pass_choice *choice,
+                    struct wml_pass_result *result, struct wml_ctx *cx, uint64_t (*now_ns)(void),
+                    struct wml_err *err)
+{
+    struct wml_arena scratch = {0};
+    struct wml_pass_run r = {.model = m, .env = env, .scratch = &scratch};
+    bool ok = true, changed = true;
+    for (size_t i = 0; i < wml_n_passes; i++) {
+        result[i] = (struct wml_pass_result){0};
+        if (is_on(i, choice)) continue;
+        result[i].status = WML_PASS_SKIPPED;
+        snprintf(result[i].reason, sizeof result[i].reason, "%s",
+                 choice[i] == WML_PASS_OFF ? "switched off" : "off by default");
+    }
+    for (size_t round = 0; ok && changed && round < MAX_ROUNDS; round++) {
+        changed = false;
+        for (size_t i = 0; ok && i < wml_n_passes; i++) {
+            if (!is_on(i, choice) || result[i].status == WML_PASS_FAILED) continue;
+            wml_note_progress(cx, "Optimizing", wml_passes[i]->name, 0, 0, NULL);
+            changed = run_one(wml_passes[i], &r, &result[i], now_ns) > 0 || changed;
+            ok = wml_check_cancel(cx, err);
+        }
+    }
+    wml_arena_release(&scratch);
+    return ok && wml_graph_sort(m->graph, err);
+}

@@ -1,0 +1,67 @@
+/* passes/passes.h - the optimiser: passes over a graph, one per file, run in the order of passes.def until
+ * nothing changes. Passes know no runtime: what they must ask (types, values of constants) arrives as
+ * callbacks in struct wml_env. Every pass ends in applied, nothing to do, skipped or failed, with a
+ * reason: nothing is dropped silently. */
+#ifndef WML_PASSES_PASSES_H
+#define WML_PASSES_PASSES_H
+
+#include "base/ctx.h"
+#include "graph/model.h"
+
+struct wml_env { /* any callback may be NULL: the passes that need it are skipped, with that reason */
+    void *arg;
+    /* Sets the types of values of the top graph that are not known yet. */
+    bool (*infer_types)(void *arg, struct wml_model *m, size_t *n_set, struct wml_err *err);
+    /* Evaluates n constant values of the top graph; out[i] is NULL where a value is no dense tensor. The
+     * new tensors belong to the model. */
+    bool (*evaluate)(void *arg, struct wml_model *m, struct wml_value *const *v, size_t n,
+                     struct wml_tensor **out, struct wml_err *err);
+};
+
+enum wml_pass_status { WML_PASS_NOTHING, WML_PASS_APPLIED, WML_PASS_SKIPPED, WML_PASS_FAILED };
+const char *wml_pass_status_name(enum wml_pass_status s); /* "nothing to do", "applied", ... */
+
+struct wml_pass_run { /* what a pass gets */
+    struct wml_model *model;
+    const struct wml_env *env;
+    struct wml_arena *scratch; /* reset after the pass */
+    size_t applied;            /* the pass counts its changes */
+    char skipped[256];         /* set it: why the pass (or a part of it) did nothing */
+};
+/* Sets r->skipped and returns true, so that `return wml_pass_skip(...)` ends a pass. */
+bool wml_pass_skip(struct wml_pass_run *r, const char *fmt, ...) WML_PRINTF(2, 3);
+
+struct wml_pass {
+    const char *name;     /* as in --enable-NAME */
+    const char *category; /* "graph", "convolution", ... as --list-capabilities groups them */
+    const char *summary;
+    bool on;              /* by default */
+    bool (*run)(struct wml_pass_run *r, struct wml_err *err);
+};
+
+#define PASS(id, name) extern const struct wml_pass wml_pass_##id;
+#include "passes/passes.def"
+#undef PASS
+
+extern const struct wml_pass *const wml_passes[];
+extern const size_t wml_n_passes;
+/* Index by name, dashes or underscores; SIZE_MAX: unknown. */
+size_t wml_pass_find(struct wml_str name);
+
+enum wml_pass_choice { WML_PASS_DEFAULT, WML_PASS_ON, WML_PASS_OFF };
+
+struct wml_pass_result {
+    enum wml_pass_status status;
+    char reason[256];
+    size_t applied, rounds;
+    int64_t nodes_removed; /* negative: added. Top graph and sub-graphs */
+    double ms;
+};
+
+/* choice and result: one entry per pass, in the order of wml_passes. now_ms: a clock. A pass that fails ends
+ * the run only when the graph is left inconsistent; otherwise it is reported and the others go on. */
+bool wml_passes_run(struct wml_model *m, const struct wml_env *env, const enum wml_pass_choice *choice,
+                    struct wml_pass_result *result, struct wml_ctx *cx, uint64_t (*now_ns)(void),
+                    struct wml_err *err);
+
+#endif
