@@ -52,6 +52,8 @@ extern const char *const wml_ort_library_names[]; /* NULL ends */
 extern const char wml_ort_platform[];             /* "linux-x64" */
 bool wml_ort_path_init(struct wml_ort_path *p, const char *utf8, struct wml_err *err);
 void wml_ort_path_release(struct wml_ort_path *p);
+/* Windows: a library that cannot be loaded must not open a dialog. */
+void wml_ort_prepare_process(void);
 /* The loaded library stays loaded to the end of the process: threads and handlers of ORT and of EPs may
  * outlive the environment. */
 void wml_ort_pin(const char *path);

@@ -137,6 +137,7 @@ bool wml_ort_open(struct wml_ctx *cx, struct wml_ort **out, struct wml_err *err)
     struct wml_ort *o = wml_xcalloc(1, sizeof *o);
     o->cx = cx;
     o->log_lock = wml_mutex_new();
+    wml_ort_prepare_process();
     if (!find_library(o, err)) goto fail;
     const OrtApi *api = o->api;
     o->compile = api->GetCompileApi();

@@ -30,6 +30,10 @@ void wml_ort_path_release(struct wml_ort_path *p)
     p->ptr = NULL;
 }
 
+void wml_ort_prepare_process(void)
+{
+}
+
 void wml_ort_pin(const char *path)
 {
     void *handle = dlopen(path, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);

@@ -30,6 +30,11 @@ void wml_ort_path_release(struct wml_ort_path *p)
     p->ptr = NULL;
 }
 
+void wml_ort_prepare_process(void)
+{
+    SetErrorMode(GetErrorMode() | SEM_FAILCRITICALERRORS | SEM_NOOPENFILEERRORBOX);
+}
+
 void wml_ort_pin(const char *path)
 {
     struct wml_ort_path wide = {0};
