@@ -107,19 +107,20 @@ static bool say_new_opset(const struct wml_ort *o, struct wml_str msg, enum wml_
     return true;
 }
 
+/* Linux: "Failed to load library p with error: libx.so: cannot open shared object file: ...". Windows: "Error
+ * loading "p" which depends on "x.dll" which is missing. (Error 126: ...)", also with error 193. */
 static bool say_library(const struct wml_ort *o, struct wml_str msg, enum wml_code code, struct wml_err *err)
 {
-    (void)o;
     struct wml_str missing = between(msg, "with error: ", ": cannot open shared object file");
+    if (!missing.len) missing = between(msg, "which depends on \"", "\"");
     wml_fail(err, code, "%.*s", WML_ARG(msg));
-    if (missing.len)
+    if (wml_str_has(msg, "rror 193") || wml_str_has(msg, "wrong ELF class") || wml_str_has(msg, "invalid ELF header"))
+        wml_hint(err, "it is no library for this machine type; take the plugin that was built for this system");
+    else if (missing.len)
         wml_hint(err, "%.*s is missing: a library that the plugin needs; put it beside the plugin or install it",
                  WML_ARG(missing));
-    else if (wml_str_has(msg, "error 126") || wml_str_has(msg, "error code 126"))
+    else if (wml_str_has(msg, "rror 126") || wml_str_has(msg, "error code: 126"))
         wml_hint(err, "a DLL that the plugin needs is missing; put it beside the plugin or install its package");
-    else if (wml_str_has(msg, "error 193") || wml_str_has(msg, "wrong ELF class") ||
-             wml_str_has(msg, "invalid ELF header"))
-        wml_hint(err, "the plugin was built for another machine type");
     else
         wml_hint(err, "check that the plugin and everything it needs fit this system and ONNX Runtime %s",
                  o->info.version);
@@ -142,7 +143,8 @@ static const struct row rows[] = {
     {"is under development and support for this is limited", say_new_opset, NULL, NULL, WML_OK},
     {"Failed to load library", say_library, NULL, NULL, WML_OK},
     {"LoadLibrary failed", say_library, NULL, NULL, WML_OK},
-    {"Failed to get symbol CreateEpFactories", NULL, "the library is no plugin EP: it has no CreateEpFactories",
+    {"Error loading \"", say_library, NULL, NULL, WML_OK},
+    {"symbol CreateEpFactories", NULL, "the library is no plugin EP: it has no CreateEpFactories",
      "name the plugin's own library, not one that it needs or ONNX Runtime itself", WML_OK},
     {"Missing model IR version", NULL, "the model has no IR version (field ir_version)",
      "the file is incomplete: export it again", WML_OK},

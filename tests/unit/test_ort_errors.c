@@ -138,6 +138,38 @@ static void test_messages(void **state)
     }
 }
 
+static const struct {
+    const char *text;
+    enum wml_code code;
+    const char *msg, *hint;
+} known[] = {
+    {"Failed to load library /p.so with error: libx.so: cannot open shared object file: No such file", WML_E_LOAD,
+     "/p.so", "libx.so is missing"},
+    {"Error loading \"C:\\p.dll\" which depends on \"x.dll\" which is missing. (Error 126: \"\")", WML_E_LOAD, "p.dll",
+     "x.dll is missing"},
+    {"Error loading \"C:\\p.dll\" which is missing. (Error 193: \"Bad EXE\")", WML_E_LOAD, "p.dll", "machine type"},
+    {"Failed to load library /p.so with error: /p.so: invalid ELF header", WML_E_LOAD, "/p.so", "machine type"},
+    {"Failed to find symbol CreateEpFactories in library, error code: 127", WML_E_LOAD, "no plugin EP", "plugin's own"},
+    {"Unable to compile any nodes. Check that", WML_E_UNSUPPORTED, "took no node", "winml optimize"},
+    {"Fatal error: com.x:Op(3) is not a registered function/op", WML_E_LOAD, "Op (opset 3) of domain com.x", "custom"},
+    {"Fatal error: Op(-1) is not a registered function/op", WML_E_LOAD, "Op of domain ai.onnx", "custom"},
+    {"Could not find an implementation for EPContext(1) node with name 'p'", WML_E_LOAD, "EPContext", "compiled"},
+    {"something nobody knows", WML_E_LOAD, "something nobody knows", ""},
+};
+
+static void test_known(void **state)
+{
+    (void)state;
+    const struct wml_ort o = {.info = {.version = "1.99.0"}};
+    for (size_t i = 0; i < WML_COUNT(known); i++) {
+        struct wml_err err = {0};
+        wml_ort_explain(&o, WML_E_LOAD, wml_str(known[i].text), &err);
+        assert_int_equal(err.code, known[i].code);
+        ASSERT_HAS(err.msg, known[i].msg);
+        ASSERT_HAS(err.hint, known[i].hint);
+    }
+}
+
 static void test_log_keeps_the_newest(void **state)
 {
     (void)state;
@@ -160,11 +192,8 @@ static void test_log_keeps_the_newest(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_loads),
-        cmocka_unit_test(test_files),
-        cmocka_unit_test(test_run),
-        cmocka_unit_test(test_messages),
-        cmocka_unit_test(test_log_keeps_the_newest),
+        cmocka_unit_test(test_loads),    cmocka_unit_test(test_files), cmocka_unit_test(test_run),
+        cmocka_unit_test(test_messages), cmocka_unit_test(test_known), cmocka_unit_test(test_log_keeps_the_newest),
     };
     return cmocka_run_group_tests_name("ort errors", tests, NULL, NULL);
 }
