@@ -45,7 +45,6 @@ static bool find(void *arg, struct wml_node *n)
         return true;
     }
     struct wml_str context = wml_attr_str(n, "ep_cache_context", WML_NO_STR);
-    bool names_mode = wml_attr_find(n, "embed_mode") != NULL;
     struct wml_epctx e = {.node = n,
                           .source = wml_attr_str(n, "source", WML_NO_STR),
                           .partition = wml_attr_str(n, "partition_name", WML_NO_STR),
@@ -55,7 +54,7 @@ static bool find(void *arg, struct wml_node *n)
                           .max_size = wml_attr_int(n, "max_size", 0),
                           .main = wml_attr_int(n, "main_context", 1) != 0,
                           .embedded = wml_attr_int(n, "embed_mode", 1) != 0};
-    if (!context.len) e.state = e.main || names_mode ? WML_EPCTX_INCOMPLETE : WML_EPCTX_SECONDARY;
+    if (!context.len) e.state = e.main ? WML_EPCTX_INCOMPLETE : WML_EPCTX_SECONDARY;
     else if (e.embedded) {
         e.state = WML_EPCTX_EMBEDDED;
         e.bytes = context.len;

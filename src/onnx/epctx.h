@@ -9,7 +9,7 @@ enum wml_epctx_state {
     WML_EPCTX_BESIDE,     /* in a file that is there */
     WML_EPCTX_SECONDARY,  /* inside another node's blob; has none of its own */
     WML_EPCTX_MISSING,    /* the named file is not there, or empty */
-    WML_EPCTX_INCOMPLETE, /* a main node, or one that names a mode, without a context */
+    WML_EPCTX_INCOMPLETE, /* a main node without a context */
     WML_EPCTX_ESCAPES     /* the path is absolute or leaves the folder: never opened */
 };
 

@@ -128,8 +128,11 @@ static bool refer(struct skeleton *s, struct wml_tensor *t)
     struct wml_span bytes;
     uint64_t n = 0;
     if (t->dtype == WML_STRING || !wml_tensor_size(t, &n, NULL) || n < least) return true;
-    if (t->payload == WML_PAYLOAD_DERIVED || !s->m->store->folder.ptr) return true;
-    if (!wml_tensor_peek(t, &bytes)) return true;
+    if (!s->m->store->folder.ptr) return true;
+    if (t->payload == WML_PAYLOAD_DERIVED && !t->view.ptr) {
+        if (!s->o->types_only || !t->derived->source) return true;
+        if (!wml_tensor_peek(t->derived->source, &bytes) || bytes.len != n) return true;
+    } else if (!wml_tensor_peek(t, &bytes)) return true;
     const struct wml_source *from = wml_model_source_of(s->m, bytes);
     if (!from || !from->path.len) return true;
     struct wml_str location = from->location.len ? from->location : wml_path_name(from->path);
@@ -156,7 +159,7 @@ static bool open_source(void *arg, struct wml_tensor *t)
 {
     struct skeleton *s = arg;
     struct wml_span ignored;
-    if (t->payload != WML_PAYLOAD_DERIVED || !t->derived->source) return true;
+    if (t->payload != WML_PAYLOAD_DERIVED || !t->derived->source || t->stand_in) return true;
     return wml_tensor_bytes(s->m, (struct wml_tensor *)(uintptr_t)t->derived->source, &ignored, s->err);
 }
 

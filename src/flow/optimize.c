@@ -1,0 +1,124 @@
+/* optimize: passes over the graph, then the saved file is verified on the CPU and looked at on the target.
+ * No EP but the CPU one ever takes part in making the file: EPs that compile cannot save what they
+ * compiled, so they are only asked, in a child process, what they think of the result. */
+#include <inttypes.h>
+
+#include "flow/optimize_internal.h"
+#include "flow/output.h"
+#include "graph/edit.h"
+#include "graph/graph.h"
+#include "onnx/epctx.h"
+#include "os/file.h"
+#include "os/path.h"
+#include "os/sys.h"
+
+enum { OPSET_MAX = 28 };
+
+static bool count_node(void *arg, struct wml_node *n)
+{
+    struct wml_op_counts *c = arg;
+    bool plain = !n->domain.len || wml_str_is(n->domain, "ai.onnx");
+    struct wml_str name = plain ? wml_arena_str(&c->arena, n->op_type)
+                                : wml_arena_fmt(&c->arena, "%.*s::%.*s", WML_ARG(n->domain), WML_ARG(n->op_type));
+    size_t *count = wml_map_get(&c->map, name);
+    if (!count) wml_map_put(&c->map, name, count = WML_NEW(&c->arena, size_t));
+    ++*count;
+    c->all++;
+    return true;
+}
+
+void wml_op_counts_fill(struct wml_op_counts *c, struct wml_model *m)
+{
+    c->top = m->graph->n_nodes;
+    wml_graph_walk(m->graph, count_node, c);
+}
+
+void wml_op_counts_release(struct wml_op_counts *c)
+{
+    wml_map_release(&c->map);
+    wml_arena_release(&c->arena);
+}
+
+static bool check_model(struct wml_optimize_run *r, struct wml_err *err)
+{
+    struct wml_epctx_list contexts = {0};
+    wml_epctx_find(r->model, &contexts);
+    bool compiled = contexts.v.len > 0;
+    if (compiled) {
+        struct wml_str source = contexts.v.at[0].source;
+        if (!source.len) source = WML_STR("an EP");
+        wml_fail(err, WML_E_USAGE, "%s is already compiled for %.*s", r->args->model, WML_ARG(source));
+        wml_hint(err, "optimize the original ONNX model, then compile that");
+    }
+    wml_epctx_list_release(&contexts);
+    return !compiled && (wml_model_check(r->model, err) || wml_wrap(err, "%s", r->args->model)) &&
+           (wml_model_check_versions(r->model, WML_IR_MAX, OPSET_MAX, err) || wml_wrap(err, "%s", r->args->model));
+}
+
+static uint64_t total_bytes(const char *path, struct wml_model *m)
+{
+    uint64_t n = wml_file_info(path).size;
+    struct wml_onnx_files files = wml_onnx_files(m);
+    for (size_t i = 0; i < files.len; i++) {
+        struct wml_buf full = {0};
+        wml_path_join(&full, wml_path_dir(wml_str(path)), files.location[i]);
+        if (wml_path_is_inside(files.location[i])) n += wml_file_info(wml_buf_text(&full)).size;
+        wml_buf_release(&full);
+    }
+    return n;
+}
+
+static bool prepare(struct wml_optimize_run *r, struct wml_err *err)
+{
+    const struct wml_optimize_args *a = r->args;
+    struct wml_buf path = {0};
+    if (a->output) wml_buf_cstr(&path, a->output);
+    else wml_output_beside(&path, a->model, NULL, "_opt.onnx");
+    r->output = wml_arena_cstr(&r->arena, wml_buf_view(&path));
+    wml_buf_release(&path);
+    r->name = wml_arena_cstr(&r->arena, wml_path_name(wml_str(r->output)));
+    r->dir = wml_arena_cstr(&r->arena, wml_path_dir(wml_str(r->output)));
+    if (a->has_target && !wml_target_check(&a->target, &r->ep, err)) return false;
+    return a->dry_run || wml_output_check("Output file", r->output, a->overwrite, a->model, err);
+}
+
+static void release(struct wml_optimize_run *r)
+{
+    if (r->stage) wml_dir_remove(r->stage);
+    wml_op_counts_release(&r->before);
+    wml_op_counts_release(&r->after);
+    wml_verify_release(&r->verify);
+    wml_json_free(r->placement);
+    wml_model_free(r->model);
+    WML_VEC_RELEASE(&r->warning);
+    wml_arena_release(&r->arena);
+}
+
+bool wml_flow_optimize(const struct wml_optimize_args *a, struct wml_ctx *cx, struct wml_report *out,
+                       struct wml_err *err)
+{
+    struct wml_optimize_run r = {.args = a, .cx = cx, .oracle = {.cx = cx}};
+    struct wml_env env = wml_flow_env(&r.oracle);
+    bool ok = false;
+    r.result = WML_NEW_ARRAY(&r.arena, struct wml_pass_result, wml_n_passes);
+    if (!prepare(&r, err)) goto done;
+    wml_note_progress(cx, "Reading", a->model, 0, 0, NULL);
+    if (!wml_onnx_load(a->model, &r.model, err) || !check_model(&r, err)) goto done;
+    r.bytes_before = total_bytes(a->model, r.model);
+    wml_op_counts_fill(&r.before, r.model);
+    if (!wml_optimize_shapes(&r, err)) goto done;
+    if (!wml_passes_run(r.model, &env, a->choice, r.result, cx, wml_now_ns, err)) goto done;
+    wml_optimize_restore_types(&r);
+    wml_op_counts_fill(&r.after, r.model);
+    if (!a->dry_run) {
+        if (!wml_optimize_save(&r, err)) goto done;
+        if (a->has_target && a->verify_target) wml_optimize_check_target(&r);
+    }
+    wml_end_progress(cx);
+    wml_optimize_report(&r, out);
+    ok = true;
+done:
+    wml_end_progress(cx);
+    release(&r);
+    return ok;
+}

@@ -1,0 +1,38 @@
+/* flow/optimize.h - the verb `optimize`. */
+#ifndef WML_FLOW_OPTIMIZE_H
+#define WML_FLOW_OPTIMIZE_H
+
+#include "base/ctx.h"
+#include "ep/ep.h"
+#include "passes/passes.h"
+#include "report/report.h"
+#include "worker/feed.h"
+
+enum wml_verify_choice { WML_VERIFY_AUTO, WML_VERIFY_ON, WML_VERIFY_OFF }; /* AUTO: where it is cheap */
+
+struct wml_later { const char *name; bool enable; }; /* a capability this version does not have */
+
+struct wml_optimize_args {
+    const char *model, *output; /* output NULL: <stem>_opt.onnx beside the model */
+    bool overwrite, dry_run;    /* dry_run: nothing is written */
+    bool reference_weights;     /* the output points into the source's files */
+    bool has_target;            /* an EP or a device was named */
+    struct wml_target_spec target;
+    bool verify_target;
+    enum wml_verify_choice verify;
+    const enum wml_pass_choice *choice; /* one per pass */
+    const struct wml_feed_shape *shape; /* fixed shapes of inputs; -1: unknown */
+    size_t n_shapes;
+    const struct wml_feed_dim *dim; /* sizes of symbols */
+    size_t n_dims;
+    const struct wml_later *later; /* asked for, not available: reported as skipped */
+    size_t n_later;
+    uint64_t timeout_ms; /* of the check on the target */
+};
+
+bool wml_flow_optimize(const struct wml_optimize_args *a, struct wml_ctx *cx, struct wml_report *r,
+                       struct wml_err *err);
+/* The catalogue of passes, as a report. */
+void wml_flow_capabilities(struct wml_report *r, bool verbose);
+
+#endif

@@ -1,0 +1,52 @@
+/* flow/optimize_internal.h - the parts of `optimize`. Internal to src/flow. */
+#ifndef WML_FLOW_OPTIMIZE_INTERNAL_H
+#define WML_FLOW_OPTIMIZE_INTERNAL_H
+
+#include "base/map.h"
+#include "flow/optimize.h"
+#include "flow/oracle.h"
+#include "flow/verify.h"
+#include "onnx/onnx.h"
+#include "text/json.h"
+
+struct wml_op_counts { /* nodes by operator, sub-graphs included */
+    struct wml_arena arena;
+    struct wml_map map; /* name -> size_t */
+    size_t top, all;
+};
+void wml_op_counts_fill(struct wml_op_counts *c, struct wml_model *m);
+void wml_op_counts_release(struct wml_op_counts *c);
+
+struct wml_optimize_run {
+    const struct wml_optimize_args *args;
+    struct wml_ctx *cx;
+    struct wml_arena arena;
+    struct wml_flow_oracle oracle;
+    struct wml_model *model;
+    struct wml_type **old_output_type; /* by output; NULL: nothing was forgotten */
+    const char *output, *dir, *name, *stage; /* stage NULL: not made */
+    struct wml_pass_result *result;          /* one per pass */
+    struct wml_op_counts before, after;
+    uint64_t bytes_before, bytes_after;
+    struct wml_onnx_saved saved;
+    bool verified;
+    struct wml_verify verify;
+    const char *verify_note;        /* why it was not verified, or NULL */
+    struct wml_json_doc *placement; /* reply of job "load"; NULL: none */
+    const char *target_status, *target_note;
+    const char *target_hint;
+    const struct wml_ep *ep; /* NULL: none or automatic */
+    WML_VEC(const char *) warning;
+};
+
+/* Sets the shapes of inputs and forgets what follows from the old ones. */
+bool wml_optimize_shapes(struct wml_optimize_run *r, struct wml_err *err);
+/* Outputs whose type was forgotten and not found again get the old one back. */
+void wml_optimize_restore_types(struct wml_optimize_run *r);
+/* Saves, verifies, renames into place. */
+bool wml_optimize_save(struct wml_optimize_run *r, struct wml_err *err);
+/* Loads the saved file on the target, in a child. Its failure is a note, never an error. */
+void wml_optimize_check_target(struct wml_optimize_run *r);
+void wml_optimize_report(const struct wml_optimize_run *r, struct wml_report *out);
+
+#endif

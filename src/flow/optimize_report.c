@@ -1,0 +1,229 @@
+/* The report of `optimize`: passes, nodes before and after, verification, target. */
+#include <inttypes.h>
+#include <math.h>
+
+#include "flow/optimize_internal.h"
+#include "graph/edit.h"
+
+static size_t count_in(const struct wml_op_counts *c, struct wml_str name)
+{
+    const size_t *n = wml_map_get(&c->map, name);
+    return n ? *n : 0;
+}
+
+static void put_op(struct wml_item *table, struct wml_str name, size_t before, size_t after)
+{
+    struct wml_item *row = wml_table_row(table);
+    wml_item_str(row, "op_type", NULL, name);
+    wml_item_int(row, "before", NULL, (int64_t)before, WML_SHOW_COUNT);
+    wml_item_int(row, "after", NULL, (int64_t)after, WML_SHOW_COUNT);
+}
+
+/* Operators whose number changed, the largest change first. */
+struct change { struct wml_str name; size_t before, after; };
+
+static int by_change(const void *a, const void *b)
+{
+    const struct change *x = a, *y = b;
+    int64_t dx = llabs((int64_t)x->before - (int64_t)x->after), dy = llabs((int64_t)y->before - (int64_t)y->after);
+    return dx != dy ? (dx < dy ? 1 : -1) : wml_str_cmp(x->name, y->name);
+}
+
+static void put_ops(struct wml_item *nodes, const struct wml_optimize_run *r)
+{
+    static const struct wml_column columns[] = {{.key = "op_type", .label = "Operator"},
+                                                {.key = "before", .label = "Before", .right = true},
+                                                {.key = "after", .label = "After", .right = true}};
+    WML_VEC(struct change) v = {0};
+    for (size_t i = 0; i < r->before.map.len; i++) {
+        struct wml_str name = r->before.map.entry[i].key;
+        struct change c = {name, count_in(&r->before, name), count_in(&r->after, name)};
+        if (c.before != c.after) WML_PUSH(&v, c);
+    }
+    for (size_t i = 0; i < r->after.map.len; i++) {
+        struct wml_str name = r->after.map.entry[i].key;
+        struct change c = {name, 0, count_in(&r->after, name)};
+        if (!wml_map_has(&r->before.map, name)) WML_PUSH(&v, c);
+    }
+    if (!v.len) {
+        wml_item_array(nodes, "by_op", NULL);
+        return;
+    }
+    qsort(v.at, v.len, sizeof *v.at, by_change);
+    struct wml_item *table = wml_item_table(nodes, "by_op", "Operators that changed", columns, WML_COUNT(columns));
+    for (size_t i = 0; i < v.len; i++) put_op(table, v.at[i].name, v.at[i].before, v.at[i].after);
+    wml_table_limit(table, 16);
+    WML_VEC_RELEASE(&v);
+}
+
+static void put_nodes(struct wml_item *root, const struct wml_optimize_run *r)
+{
+    size_t a = r->before.top, b = r->after.top;
+    double percent = a ? 100.0 * fabs((double)a - (double)b) / (double)a : 0;
+    if (a == b) wml_item_fmt(root, NULL, "Nodes", "%zu -> %zu (no change)", a, b);
+    else wml_item_fmt(root, NULL, "Nodes", "%zu -> %zu (%.1f%% %s)", a, b, percent, b < a ? "reduction" : "increase");
+    if (r->before.all != a) wml_item_fmt(root, NULL, "with sub-graphs", "%zu -> %zu", r->before.all, r->after.all);
+    struct wml_item *nodes = wml_item_object(root, "nodes", NULL);
+    wml_item_int(nodes, "before", NULL, (int64_t)a, WML_SHOW_COUNT);
+    wml_item_int(nodes, "after", NULL, (int64_t)b, WML_SHOW_COUNT);
+    wml_item_int(nodes, "all_before", NULL, (int64_t)r->before.all, WML_SHOW_COUNT);
+    wml_item_int(nodes, "all_after", NULL, (int64_t)r->after.all, WML_SHOW_COUNT);
+    put_ops(nodes, r);
+}
+
+static void put_size(struct wml_item *root, const struct wml_optimize_run *r)
+{
+    struct wml_buf a = {0}, b = {0};
+    struct wml_item *size = wml_item_object(root, "size", NULL);
+    wml_item_int(size, "before", NULL, (int64_t)r->bytes_before, WML_SHOW_BYTES);
+    if (r->args->dry_run) {
+        wml_item_null(size, "after", NULL);
+        return;
+    }
+    wml_item_int(size, "after", NULL, (int64_t)r->bytes_after, WML_SHOW_BYTES);
+    wml_item_int(root, NULL, "Size before", (int64_t)r->bytes_before, WML_SHOW_BYTES);
+    wml_item_int(root, NULL, "Size after", (int64_t)r->bytes_after, WML_SHOW_BYTES);
+    wml_item_cstr(root, "data_file", r->saved.data_name[0] ? "Weights" : NULL,
+                  r->saved.data_name[0] ? r->saved.data_name : NULL);
+    wml_buf_release(&a);
+    wml_buf_release(&b);
+}
+
+static void put_passes(struct wml_item *root, const struct wml_optimize_run *r)
+{
+    static const struct wml_column columns[] = {
+        {.key = "name", .label = "Pass"}, {.key = "status", .label = "Status"},
+        {.key = "applied", .label = "Changes", .right = true}, {.key = "removed", .label = "Nodes", .right = true},
+        {.key = "ms", .label = "ms", .right = true}, {.key = "reason", .label = "Reason", .max_width = 80}};
+    struct wml_item *table = wml_item_table(root, "passes", "Passes", columns, WML_COUNT(columns));
+    for (size_t i = 0; i < wml_n_passes; i++) {
+        const struct wml_pass_result *p = &r->result[i];
+        struct wml_item *row = wml_table_row(table);
+        wml_item_cstr(row, "name", NULL, wml_passes[i]->name);
+        wml_item_cstr(row, "status", NULL, wml_pass_status_name(p->status));
+        if (p->status == WML_PASS_APPLIED) wml_item_tone(row, WML_TONE_GOOD);
+        if (p->status == WML_PASS_FAILED) wml_item_tone(row, WML_TONE_BAD);
+        wml_item_int(row, "applied", NULL, (int64_t)p->applied, WML_SHOW_COUNT);
+        wml_item_int(row, "removed", NULL, -p->nodes_removed, WML_SHOW_PLAIN);
+        wml_item_num(row, "ms", NULL, p->ms, 2, WML_SHOW_PLAIN);
+        wml_item_cstr(row, "reason", NULL, p->reason[0] ? p->reason : NULL);
+    }
+    for (size_t i = 0; i < r->args->n_later; i++) {
+        struct wml_item *row = wml_table_row(table);
+        wml_item_cstr(row, "name", NULL, r->args->later[i].name);
+        wml_item_cstr(row, "status", NULL, "skipped");
+        wml_item_cstr(row, "reason", NULL, "not available in this version");
+    }
+}
+
+static void put_verify(struct wml_item *root, const struct wml_optimize_run *r)
+{
+    static const struct wml_column columns[] = {
+        {.key = "name", .label = "Output", .max_width = 40}, {.key = "cosine", .label = "Cosine", .right = true},
+        {.key = "max_abs", .label = "Max abs", .right = true}, {.key = "sqnr_db", .label = "SQNR dB", .right = true},
+        {.key = "equal"}};
+    struct wml_item *verify = wml_item_object(root, "verify", NULL), *cpu = wml_item_object(verify, "cpu", NULL);
+    wml_item_cstr(cpu, "status", NULL, r->verified ? "passed" : "not verified");
+    wml_item_cstr(cpu, "reason", NULL, r->verify_note);
+    if (r->verify_note) wml_item_cstr(root, NULL, "Verified", r->verify_note);
+    if (!r->verified) return;
+    struct wml_item *table = wml_item_table(cpu, "outputs", "Verified on the CPU: same inputs, before and after", columns,
+                                            WML_COUNT(columns));
+    for (size_t i = 0; i < r->verify.row.len; i++) {
+        const struct wml_verify_row *v = &r->verify.row.at[i];
+        struct wml_item *row = wml_table_row(table);
+        wml_item_cstr(row, "name", NULL, v->name);
+        wml_item_num(row, "cosine", NULL, v->comparable ? v->c.cosine : NAN, 8, WML_SHOW_PLAIN);
+        wml_item_num(row, "max_abs", NULL, v->comparable ? v->c.max_abs : NAN, 12, WML_SHOW_SCIENCE);
+        if (v->comparable && v->c.equal) wml_item_cstr(row, "sqnr_db", NULL, "equal");
+        else wml_item_num(row, "sqnr_db", NULL, v->comparable ? v->c.sqnr_db : NAN, 1, WML_SHOW_PLAIN);
+        wml_item_bool(row, "equal", NULL, v->comparable && v->c.equal);
+    }
+}
+
+static void put_placement(struct wml_item *root, struct wml_item *target, const struct wml_json_val *list)
+{
+    static const struct wml_column columns[] = {{.label = "Provider"}, {.label = "Nodes", .right = true},
+                                                {.label = "Operators", .max_width = 70}};
+    if (!wml_json_is_array(list)) return;
+    wml_item_json(target, "placement", list);
+    struct wml_item *table = wml_item_table(root, NULL, "Where the nodes run on the target", columns, WML_COUNT(columns));
+    for (size_t i = 0; i < wml_json_len(list); i++) {
+        const struct wml_json_val *e = wml_json_at(list, i), *ops = wml_json_get(e, "op_types"), *n;
+        struct wml_item *row = wml_table_row(table);
+        struct wml_buf text = {0};
+        struct wml_json_iter it = {0};
+        struct wml_str key;
+        while (wml_json_next(ops, &it, &key, &n) && it.i <= 6)
+            wml_buf_fmt(&text, "%s%.*s %" PRId64, text.len ? ", " : "", WML_ARG(key), wml_json_int(n, 0));
+        if (wml_json_len(ops) > 6) wml_buf_cstr(&text, ", ...");
+        wml_item_str(row, NULL, "Provider", wml_json_get_str(e, "ep"));
+        wml_item_int(row, NULL, "Nodes", wml_json_get_int(e, "nodes", 0), WML_SHOW_COUNT);
+        wml_item_str(row, NULL, "Operators", wml_buf_view(&text));
+        wml_buf_release(&text);
+    }
+}
+
+static void put_target(struct wml_item *root, const struct wml_optimize_run *r)
+{
+    const struct wml_json_val *reply = r->placement ? wml_json_root(r->placement) : NULL;
+    const struct wml_json_val *t = wml_json_get(reply, "target");
+    if (!r->args->has_target) {
+        wml_item_null(root, "target", NULL);
+        return;
+    }
+    struct wml_item *target = wml_item_object(root, "target", NULL);
+    struct wml_str ep = wml_json_get_str(t, "ep"), device = wml_json_get_str(t, "device");
+    if (!ep.ptr) ep = wml_str(r->ep ? r->ep->name : r->args->target.ep);
+    if (!device.ptr) device = wml_str(r->args->target.device);
+    wml_item_str(target, "ep", NULL, ep);
+    wml_item_str(target, "device", NULL, device);
+    wml_item_bool(target, "simulated", NULL, wml_json_get_bool(t, "simulated", false));
+    wml_item_str(target, "ep_version", NULL, wml_json_get_str(t, "ep_version"));
+    wml_item_cstr(target, "status", NULL, r->target_status ? r->target_status : "not verified");
+    wml_item_cstr(target, "reason", NULL, r->target_note);
+    wml_item_fmt(root, NULL, "Target", "%.*s%s%.*s: %s%s%s", WML_ARG(ep), device.len ? " on " : "", WML_ARG(device),
+                 r->target_status ? r->target_status : "not verified", r->target_note ? ", " : "",
+                 r->target_note ? r->target_note : "");
+    if (r->target_note) wml_item_tone(root, WML_TONE_WARN);
+    if (r->target_hint) wml_item_cstr(root, "hint", "Next", r->target_hint);
+}
+
+void wml_optimize_report(const struct wml_optimize_run *r, struct wml_report *out)
+{
+    struct wml_item *root = wml_report_root(out);
+    const struct wml_json_val *reply = r->placement ? wml_json_root(r->placement) : NULL;
+    wml_item_int(root, "schema_version", NULL, 1, WML_SHOW_PLAIN);
+    wml_item_cstr(root, "input", "Input", r->args->model);
+    if (r->args->dry_run) {
+        wml_item_null(root, "output", NULL);
+        wml_item_cstr(root, NULL, "Output", "none: a dry run");
+    } else wml_item_cstr(root, "output", "Output", r->output);
+    put_target(root, r);
+    put_nodes(root, r);
+    put_size(root, r);
+    wml_item_int(root, "opset", "Opset", wml_model_opset(r->model, ""), WML_SHOW_PLAIN);
+    put_passes(root, r);
+    put_verify(root, r);
+    put_placement(root, wml_item_find(root, "target"), wml_json_get(reply, "placement"));
+    struct wml_item *warnings = wml_item_array(root, "warnings", NULL);
+    for (size_t i = 0; i < r->warning.len; i++) wml_item_cstr(warnings, NULL, NULL, r->warning.at[i]);
+}
+
+void wml_flow_capabilities(struct wml_report *out, bool verbose)
+{
+    static const struct wml_column columns[] = {{.key = "name", .label = "Capability"}, {.key = "category", .label = "Category"},
+                                                {.key = "default", .label = "Default"}, {.key = "summary", .label = "What it does"}};
+    struct wml_item *root = wml_report_root(out);
+    (void)verbose;
+    wml_item_int(root, "schema_version", NULL, 1, WML_SHOW_PLAIN);
+    struct wml_item *table = wml_item_table(root, "capabilities", "Capabilities", columns, WML_COUNT(columns));
+    for (size_t i = 0; i < wml_n_passes; i++) {
+        struct wml_item *row = wml_table_row(table);
+        wml_item_cstr(row, "name", NULL, wml_passes[i]->name);
+        wml_item_cstr(row, "category", NULL, wml_passes[i]->category);
+        wml_item_cstr(row, "default", NULL, wml_passes[i]->on ? "enabled" : "disabled");
+        wml_item_cstr(row, "summary", NULL, wml_passes[i]->summary);
+    }
+    wml_item_line(root, WML_TONE_DIM, "Switch one with --enable-NAME or --disable-NAME.");
+}

@@ -1,0 +1,115 @@
+/* Saving: into a private folder beside the output, verified there as a file, then renamed. A result that
+ * differs never appears under the final name. */
+#include <inttypes.h>
+
+#include "flow/optimize_internal.h"
+#include "graph/edit.h"
+#include "graph/graph.h"
+#include "os/file.h"
+#include "os/path.h"
+
+/* Above this, running the model twice costs more than optimising it. */
+static const uint64_t VERIFY_AUTO_MAX = UINT64_C(64) << 20;
+
+static const char *in_dir(struct wml_optimize_run *r, const char *dir, const char *name)
+{
+    struct wml_buf path = {0};
+    wml_path_join(&path, wml_str(dir), wml_str(name));
+    const char *copy = wml_arena_cstr(&r->arena, wml_buf_view(&path));
+    wml_buf_release(&path);
+    return copy;
+}
+
+static void no_verify(struct wml_optimize_run *r, struct wml_str why)
+{
+    r->verify_note = wml_arena_cstr(&r->arena, why);
+}
+
+/* The file at `path` against the source. True also when it could not be run and was not insisted on. */
+static bool verify_file(struct wml_optimize_run *r, const char *path, struct wml_err *err)
+{
+    struct wml_model *before = NULL, *after = NULL;
+    const struct wml_optimize_args *a = r->args;
+    struct wml_feed_spec feed = {.seed = 1, .small = true, .shape = a->shape, .n_shapes = a->n_shapes,
+                                 .dim = a->dim, .n_dims = a->n_dims};
+    struct wml_err why = {0};
+    wml_note_progress(r->cx, "Verifying", r->name, 0, 0, NULL);
+    bool ran = wml_onnx_load(a->model, &before, &why) && wml_onnx_load(path, &after, &why) &&
+               (wml_model_check(after, &why)) && (wml_model_unique_node_names(before), true) &&
+               wml_verify_models(r->cx, before, after, &feed, &r->verify, &why);
+    wml_model_free(before);
+    wml_model_free(after);
+    if (ran && r->verify.passed) return r->verified = true;
+    if (ran) {
+        const struct wml_verify_row *bad = NULL;
+        for (size_t i = 0; i < r->verify.row.len && !bad; i++)
+            if (!r->verify.row.at[i].same) bad = &r->verify.row.at[i];
+        wml_fail(err, WML_E_VERIFY, "the optimized model gives other answers: output '%s' has cosine %.6f, max abs %.3g; "
+                 "nothing was written", bad ? bad->name : "?", bad ? bad->c.cosine : 0, bad ? bad->c.max_abs : 0);
+        return wml_hint(err, "find the pass with --disable-NAME (see --list-capabilities); --no-verify writes it anyway");
+    }
+    if (why.code == WML_E_CANCELLED) {
+        *err = why;
+        return false;
+    }
+    bool source_runs = strncmp(why.msg, "the result", 10) != 0;
+    if (!source_runs) {
+        *err = why;
+        wml_wrap(err, "the optimized model does not run on the CPU, nothing was written");
+        return wml_hint(err, "--no-verify writes it anyway");
+    }
+    no_verify(r, wml_arena_fmt(&r->arena, "not verified: the CPU cannot run the source (%.300s)", why.msg));
+    return true;
+}
+
+static bool wants_verify(struct wml_optimize_run *r)
+{
+    if (r->args->verify == WML_VERIFY_OFF) no_verify(r, WML_STR("not verified: switched off"));
+    else if (r->args->verify == WML_VERIFY_AUTO && r->bytes_before > VERIFY_AUTO_MAX)
+        no_verify(r, WML_STR("not verified: running a model above 64 MB takes longer than optimizing it; ask with --verify"));
+    else return true;
+    return false;
+}
+
+static bool stage(struct wml_optimize_run *r, struct wml_err *err)
+{
+    struct wml_buf path = {0};
+    bool ok = wml_dir_temp(r->dir, ".winml-optimize-", &path, err);
+    if (ok) r->stage = wml_arena_cstr(&r->arena, wml_buf_view(&path));
+    wml_buf_release(&path);
+    return ok;
+}
+
+/* References hold paths relative to the output, so such a file is written in its place; it is small. */
+static bool save_reference(struct wml_optimize_run *r, struct wml_err *err)
+{
+    struct wml_onnx_save_opts opts = {.weights = WML_WEIGHTS_REFERENCE};
+    struct wml_str temp = wml_arena_fmt(&r->arena, ".%s.winml-new", r->name);
+    const char *path = in_dir(r, r->dir, temp.ptr);
+    struct wml_str data = wml_arena_fmt(&r->arena, "%s.data", r->name);
+    opts.data_name = data.ptr;
+    bool ok = wml_onnx_save(r->model, path, &opts, &r->saved, err) && (!wants_verify(r) || verify_file(r, path, err)) &&
+              wml_file_rename(path, r->output, err);
+    if (!ok) wml_file_remove(path);
+    return ok;
+}
+
+bool wml_optimize_save(struct wml_optimize_run *r, struct wml_err *err)
+{
+    struct wml_onnx_save_opts opts = {0};
+    wml_note_progress(r->cx, "Saving", r->name, 0, 0, NULL);
+    if (r->args->reference_weights) {
+        if (!save_reference(r, err)) return false;
+    } else {
+        if (!stage(r, err)) return false;
+        const char *path = in_dir(r, r->stage, r->name);
+        if (!wml_onnx_save(r->model, path, &opts, &r->saved, err)) return false;
+        if (wants_verify(r) && !verify_file(r, path, err)) return false;
+        if (r->saved.data_name[0] && !wml_file_rename(in_dir(r, r->stage, r->saved.data_name),
+                                                      in_dir(r, r->dir, r->saved.data_name), err))
+            return false;
+        if (!wml_file_rename(path, r->output, err)) return false;
+    }
+    r->bytes_after = r->saved.model_bytes + r->saved.data_bytes;
+    return true;
+}

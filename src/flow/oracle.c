@@ -1,0 +1,122 @@
+/* Types of values and values of constants, asked of ONNX Runtime over skeletons. */
+#include "flow/oracle.h"
+
+#include "graph/edit.h"
+#include "graph/tensor.h"
+#include "graph/type.h"
+#include "onnx/onnx.h"
+
+/* The source that a skeleton is for ORT. */
+static struct wml_model_source source_of(const struct wml_buf *skeleton, struct wml_str folder, struct wml_buf *dir)
+{
+    wml_buf_str(dir, folder);
+    return (struct wml_model_source){.bytes = {(const unsigned char *)skeleton->ptr, skeleton->len},
+                                     .folder = folder.ptr ? wml_buf_text(dir) : NULL};
+}
+
+static struct wml_type *type_from(struct wml_model *m, const struct wml_io *io)
+{
+    struct wml_axis *axis = WML_NEW_ARRAY(&m->arena, struct wml_axis, io->rank + 1);
+    for (size_t i = 0; i < io->rank; i++)
+        axis[i] = (struct wml_axis){io->dim[i], io->symbol && io->symbol[i] ? wml_str(io->symbol[i]) : WML_NO_STR};
+    struct wml_type *t = io->dtype == WML_UNDEFINED ? NULL : wml_type_tensor(m, io->dtype, io->has_shape ? (int64_t)io->rank : -1, axis);
+    if (io->kind == WML_IO_TENSOR) return t;
+    if (io->kind == WML_IO_SEQUENCE && io->elem_is_tensor && t) return wml_type_sequence(m, t);
+    if (io->kind == WML_IO_OPTIONAL && io->elem_is_tensor && t) return wml_type_optional(m, t);
+    return NULL;
+}
+
+struct unknown {
+    WML_VEC(struct wml_value *) v;
+};
+
+static void set_types(struct wml_model *m, const struct unknown *u, const struct wml_oracle_type *type, size_t n,
+                      size_t *n_set)
+{
+    struct wml_map by_name = {0};
+    for (size_t i = 0; i < n; i++) wml_map_put(&by_name, wml_str(type[i].io.name), (void *)(uintptr_t)&type[i]);
+    for (size_t i = 0; i < u->v.len; i++) {
+        const struct wml_oracle_type *t = wml_map_get(&by_name, u->v.at[i]->name);
+        struct wml_type *found = t ? type_from(m, &t->io) : NULL;
+        if (!found) continue;
+        wml_value_set_type(u->v.at[i], found);
+        ++*n_set;
+    }
+    wml_map_release(&by_name);
+}
+
+static bool infer_types(void *arg, struct wml_model *m, size_t *n_set, struct wml_err *err)
+{
+    struct wml_flow_oracle *o = arg;
+    struct unknown u = {0};
+    struct wml_buf skeleton = {0}, dir = {0};
+    struct wml_str folder;
+    struct wml_arena answers = {0};
+    struct wml_oracle_type *type = NULL;
+    struct wml_ort *ort;
+    size_t n = 0;
+    for (struct wml_value *v = m->graph->first_value; v; v = v->next)
+        if (v->def && !v->type) WML_PUSH(&u.v, v);
+    struct wml_skeleton_opts opts = {.also = u.v.at, .n_also = u.v.len, .types_only = true};
+    bool ok = wml_ort_open(o->cx, &ort, err) && wml_onnx_skeleton(m, &opts, &skeleton, &folder, err);
+    if (ok) {
+        struct wml_model_source s = source_of(&skeleton, folder, &dir);
+        o->sessions++;
+        ok = wml_oracle_types(ort, &s, &answers, &type, &n, err);
+    }
+    if (ok) set_types(m, &u, type, n, n_set);
+    wml_arena_release(&answers);
+    wml_buf_release(&skeleton);
+    wml_buf_release(&dir);
+    WML_VEC_RELEASE(&u.v);
+    return ok;
+}
+
+static bool evaluate(void *arg, struct wml_model *m, struct wml_value *const *v, size_t n, struct wml_tensor **out,
+                     struct wml_err *err)
+{
+    struct wml_flow_oracle *o = arg;
+    struct wml_buf skeleton = {0}, dir = {0};
+    struct wml_str folder;
+    struct wml_oracle_values values = {0};
+    struct wml_ort *ort;
+    struct wml_skeleton_opts opts = {.only = v, .n_only = n};
+    bool ok = wml_ort_open(o->cx, &ort, err) && wml_onnx_skeleton(m, &opts, &skeleton, &folder, err);
+    if (ok) {
+        struct wml_model_source s = source_of(&skeleton, folder, &dir);
+        o->sessions++;
+        ok = wml_oracle_eval(ort, &s, &values, err);
+    }
+    for (size_t i = 0; ok && i < n; i++) {
+        const struct wml_oracle_value *a = i < values.v.len ? &values.v.at[i] : NULL;
+        out[i] = NULL;
+        if (!a || !a->is_tensor) continue;
+        out[i] = wml_tensor_copy(m, a->dtype, a->rank, a->dim, a->data, a->bytes, err);
+        ok = out[i] != NULL;
+    }
+    wml_oracle_values_release(&values);
+    wml_buf_release(&skeleton);
+    wml_buf_release(&dir);
+    return ok;
+}
+
+struct wml_env wml_flow_env(struct wml_flow_oracle *o)
+{
+    return (struct wml_env){.arg = o, .infer_types = infer_types, .evaluate = evaluate};
+}
+
+bool wml_flow_session(struct wml_ctx *cx, struct wml_model *m, const struct wml_session_opts *opts,
+                      struct wml_session **out, struct wml_err *err)
+{
+    struct wml_buf skeleton = {0}, dir = {0};
+    struct wml_str folder;
+    struct wml_ort *ort;
+    bool ok = wml_ort_open(cx, &ort, err) && wml_onnx_skeleton(m, NULL, &skeleton, &folder, err);
+    if (ok) {
+        struct wml_model_source s = source_of(&skeleton, folder, &dir);
+        ok = wml_session_open(ort, &s, opts, out, err);
+    }
+    wml_buf_release(&skeleton);
+    wml_buf_release(&dir);
+    return ok;
+}

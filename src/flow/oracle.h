@@ -1,0 +1,21 @@
+/* flow/oracle.h - the passes' questions to ONNX Runtime: joins the graph with ort/oracle.h by skeletons. */
+#ifndef WML_FLOW_ORACLE_H
+#define WML_FLOW_ORACLE_H
+
+#include "graph/model.h"
+#include "ort/oracle.h"
+#include "passes/passes.h"
+
+struct wml_flow_oracle { /* the argument of the callbacks */
+    struct wml_ctx *cx;
+    size_t sessions; /* that were opened */
+};
+
+/* Callbacks over the oracle; `o` must outlive the env. */
+struct wml_env wml_flow_env(struct wml_flow_oracle *o);
+/* A CPU session on a model in memory, weights as ranges of its files: nothing is copied. buf holds the
+ * skeleton while the session opens. */
+bool wml_flow_session(struct wml_ctx *cx, struct wml_model *m, const struct wml_session_opts *opts,
+                      struct wml_session **out, struct wml_err *err);
+
+#endif

@@ -1,0 +1,103 @@
+/* Before and after, output by output. */
+#include "flow/verify.h"
+
+#include <math.h>
+
+#include "flow/oracle.h"
+
+struct side {
+    struct wml_session *session;
+    struct wml_feed feed;
+    struct wml_run *run;
+};
+
+static bool run_side(struct wml_ctx *cx, struct wml_model *m, const struct wml_feed_spec *spec, struct side *s,
+                     struct wml_err *err)
+{
+    struct wml_session_opts opts = {0};
+    size_t n = 0;
+    if (!wml_flow_session(cx, m, &opts, &s->session, err)) return false;
+    const struct wml_io *inputs = wml_session_inputs(s->session, &n);
+    return wml_feed_make(inputs, n, spec, &s->feed, err) &&
+           wml_run_new(s->session, s->feed.view.at, s->feed.view.len, &s->run, err) && wml_run_once(s->run, err);
+}
+
+static void release_side(struct side *s)
+{
+    wml_run_free(s->run);
+    wml_feed_release(&s->feed);
+    wml_session_close(s->session);
+}
+
+static uint64_t count_of(const struct wml_tensor_view *t)
+{
+    uint64_t n = 1;
+    for (size_t i = 0; i < t->rank; i++) n *= (uint64_t)t->dim[i];
+    return n;
+}
+
+static double largest(const struct wml_tensor_view *t, uint64_t n)
+{
+    double most = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        double v = fabs(wml_dtype_load((int)t->dtype, t->data, (size_t)i));
+        if (isfinite(v) && v > most) most = v;
+    }
+    return most;
+}
+
+static bool is_close(const struct wml_tensor_view *a, const struct wml_compare *c, uint64_t n)
+{
+    if (c->equal) return true;
+    if (c->mismatched || !wml_dtype_is_float((int)a->dtype)) return false;
+    bool half = wml_dtype_info((int)a->dtype)->bits <= 16;
+    return c->cosine >= 1 - (half ? 1e-3 : 1e-6) && c->max_abs <= (half ? 2e-2 : 1e-3) * fmax(largest(a, n), 1e-3);
+}
+
+static bool compare_output(struct side *x, struct side *y, const struct wml_io *io, size_t i, struct wml_verify *v,
+                           struct wml_err *err)
+{
+    struct wml_tensor_view a = {0}, b = {0};
+    if (!wml_run_output(x->run, i, &a, err) || !wml_run_output(y->run, i, &b, err)) return false;
+    struct wml_verify_row row = {.name = wml_arena_cstr(&v->arena, wml_str(io[i].name))};
+    uint64_t n = a.is_tensor ? count_of(&a) : 0;
+    row.comparable = a.is_tensor && b.is_tensor && a.data && b.data && n == count_of(&b) && a.dtype == b.dtype;
+    if (row.comparable) {
+        wml_compare((int)a.dtype, a.data, (int)b.dtype, b.data, n, &row.c);
+        row.same = is_close(&a, &row.c, n);
+    } else {
+        /* Sequences, maps, strings: only that both sides have them can be said. */
+        row.same = a.is_tensor == b.is_tensor && a.dtype == b.dtype && (!a.is_tensor || n == count_of(&b));
+    }
+    v->passed = v->passed && row.same;
+    WML_PUSH(&v->row, row);
+    return true;
+}
+
+bool wml_verify_models(struct wml_ctx *cx, struct wml_model *before, struct wml_model *after,
+                       const struct wml_feed_spec *feed, struct wml_verify *out, struct wml_err *err)
+{
+    struct side x = {0}, y = {0};
+    size_t n = 0, n_after = 0;
+    *out = (struct wml_verify){.passed = true};
+    bool ok = (run_side(cx, before, feed, &x, err) || wml_wrap(err, "the source")) &&
+              (run_side(cx, after, feed, &y, err) || wml_wrap(err, "the result"));
+    if (ok) {
+        const struct wml_io *io = wml_session_outputs(x.session, &n), *after_io = wml_session_outputs(y.session, &n_after);
+        bool same = n == n_after;
+        for (size_t i = 0; same && i < n; i++) same = strcmp(io[i].name, after_io[i].name) == 0;
+        if (!same) ok = wml_fail(err, WML_E_VERIFY, "the outputs of the result are not those of the source");
+        for (size_t i = 0; ok && i < n; i++) ok = compare_output(&x, &y, io, i, out, err);
+    }
+    release_side(&x);
+    release_side(&y);
+    if (!ok) wml_verify_release(out);
+    return ok;
+}
+
+void wml_verify_release(struct wml_verify *v)
+{
+    WML_VEC_RELEASE(&v->row);
+    wml_arena_release(&v->arena);
+    *v = (struct wml_verify){0};
+}

@@ -1,0 +1,31 @@
+/* flow/verify.h - two models, the same seeded inputs, on the CPU without ORT's optimisations: do they give
+ * the same answers? */
+#ifndef WML_FLOW_VERIFY_H
+#define WML_FLOW_VERIFY_H
+
+#include "flow/compare.h"
+#include "graph/model.h"
+#include "ort/ort.h"
+#include "worker/feed.h"
+
+struct wml_verify_row {
+    const char *name;
+    bool comparable; /* numeric tensors of equal size on both sides */
+    bool same;       /* within tolerance */
+    struct wml_compare c;
+};
+
+struct wml_verify {
+    struct wml_arena arena;
+    WML_VEC(struct wml_verify_row) row; /* the outputs of the first model, in order */
+    bool passed;
+};
+
+/* false: could not be run (err). true: look at passed. Outputs are matched by position and must have equal
+ * names. Floats pass at cosine >= 1 - 1e-6 and a largest difference of 1e-3 of the largest value, half
+ * floats at 1e-3 and 2e-2; other types must be equal. */
+bool wml_verify_models(struct wml_ctx *cx, struct wml_model *before, struct wml_model *after,
+                       const struct wml_feed_spec *feed, struct wml_verify *out, struct wml_err *err);
+void wml_verify_release(struct wml_verify *v);
+
+#endif
