@@ -24,6 +24,8 @@ static bool adopt(const struct wml_ort_device *d, enum wml_device_type want, con
     if (d->type != WML_DEVICE_CPU) return false;
     if (want == WML_DEVICE_NPU) {
         *simulated = WML_EP_IS_X64;
+        /* The simulator has no chip of its own: without one it finds too little memory for most models. */
+        if (*simulated) option[(*n)++] = (struct wml_pair){"soc_model", "60"};
         return backend(library, WML_EP_FILE("QnnHtp"), arena, option, n);
     }
     /* The GPU library has no simulator. */

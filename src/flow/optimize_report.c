@@ -144,7 +144,7 @@ static void put_verify(struct wml_item *root, const struct wml_optimize_run *r)
 static void put_placement(struct wml_item *root, struct wml_item *target, const struct wml_json_val *list)
 {
     static const struct wml_column columns[] = {{.label = "Provider"}, {.label = "Nodes", .right = true},
-                                                {.label = "Operators", .max_width = 70}};
+                                                {.label = "Operators"}};
     if (!wml_json_is_array(list)) return;
     wml_item_json(target, "placement", list);
     struct wml_item *table = wml_item_table(root, NULL, "Where the nodes run on the target", columns, WML_COUNT(columns));
@@ -154,9 +154,9 @@ static void put_placement(struct wml_item *root, struct wml_item *target, const 
         struct wml_buf text = {0};
         struct wml_json_iter it = {0};
         struct wml_str key;
-        while (wml_json_next(ops, &it, &key, &n) && it.i <= 6)
+        while (wml_json_next(ops, &it, &key, &n) && it.i <= 5)
             wml_buf_fmt(&text, "%s%.*s %" PRId64, text.len ? ", " : "", WML_ARG(key), wml_json_int(n, 0));
-        if (wml_json_len(ops) > 6) wml_buf_cstr(&text, ", ...");
+        if (wml_json_len(ops) > 5) wml_buf_cstr(&text, ", ...");
         wml_item_str(row, NULL, "Provider", wml_json_get_str(e, "ep"));
         wml_item_int(row, NULL, "Nodes", wml_json_get_int(e, "nodes", 0), WML_SHOW_COUNT);
         wml_item_str(row, NULL, "Operators", wml_buf_view(&text));

@@ -26,11 +26,26 @@ static struct wml_type *type_from(struct wml_model *m, const struct wml_io *io)
     return NULL;
 }
 
-struct unknown {
+struct asked {
     WML_VEC(struct wml_value *) v;
 };
 
-static void set_types(struct wml_model *m, const struct unknown *u, const struct wml_oracle_type *type, size_t n,
+static size_t known_axes(const struct wml_type *t)
+{
+    int64_t rank = wml_type_rank(t);
+    size_t n = 0;
+    for (int64_t i = 0; i < rank; i++) n += wml_type_axis(t, (size_t)i).size >= 0;
+    return n;
+}
+
+/* A type that says more than the one there is. Types without a shape say too little to be written down. */
+static bool is_better(const struct wml_type *found, const struct wml_value *v)
+{
+    if (!found || (found->tensor && wml_type_rank(found) < 0)) return false;
+    return !v->type || (!v->n_outputs && found->tensor && v->type->tensor && known_axes(found) > known_axes(v->type));
+}
+
+static void set_types(struct wml_model *m, const struct asked *u, const struct wml_oracle_type *type, size_t n,
                       size_t *n_set)
 {
     struct wml_map by_name = {0};
@@ -38,33 +53,51 @@ static void set_types(struct wml_model *m, const struct unknown *u, const struct
     for (size_t i = 0; i < u->v.len; i++) {
         const struct wml_oracle_type *t = wml_map_get(&by_name, u->v.at[i]->name);
         struct wml_type *found = t ? type_from(m, &t->io) : NULL;
-        if (!found) continue;
+        if (!is_better(found, u->v.at[i])) continue;
         wml_value_set_type(u->v.at[i], found);
         ++*n_set;
     }
     wml_map_release(&by_name);
 }
 
+/* Values whose type is missing or leaves sizes open. */
+static void find_open(struct wml_model *m, struct asked *u)
+{
+    for (struct wml_value *v = m->graph->first_value; v; v = v->next) {
+        bool open = !v->type || (v->type->tensor && !v->n_outputs && !wml_type_is_static(v->type));
+        if (v->def && open) WML_PUSH(&u->v, v);
+    }
+}
+
 static bool infer_types(void *arg, struct wml_model *m, size_t *n_set, struct wml_err *err)
 {
     struct wml_flow_oracle *o = arg;
-    struct unknown u = {0};
+    struct asked u = {0};
     struct wml_buf skeleton = {0}, dir = {0};
     struct wml_str folder;
     struct wml_arena answers = {0};
     struct wml_oracle_type *type = NULL;
     struct wml_ort *ort;
     size_t n = 0;
-    for (struct wml_value *v = m->graph->first_value; v; v = v->next)
-        if (v->def && !v->type) WML_PUSH(&u.v, v);
+    bool ok = true;
+    find_open(m, &u);
+    /* The same question about the same graph has the same answer. */
+    if (!u.v.len || (u.v.len == o->open && m->graph->n_nodes == o->nodes)) goto done;
     struct wml_skeleton_opts opts = {.also = u.v.at, .n_also = u.v.len, .types_only = true};
-    bool ok = wml_ort_open(o->cx, &ort, err) && wml_onnx_skeleton(m, &opts, &skeleton, &folder, err);
+    ok = wml_ort_open(o->cx, &ort, err) && wml_onnx_skeleton(m, &opts, &skeleton, &folder, err);
     if (ok) {
         struct wml_model_source s = source_of(&skeleton, folder, &dir);
         o->sessions++;
         ok = wml_oracle_types(ort, &s, &answers, &type, &n, err);
     }
-    if (ok) set_types(m, &u, type, n, n_set);
+    if (ok) {
+        set_types(m, &u, type, n, n_set);
+        u.v.len = 0;
+        find_open(m, &u);
+        o->open = u.v.len;
+        o->nodes = m->graph->n_nodes;
+    }
+done:
     wml_arena_release(&answers);
     wml_buf_release(&skeleton);
     wml_buf_release(&dir);

@@ -8,7 +8,8 @@
 
 struct wml_flow_oracle { /* the argument of the callbacks */
     struct wml_ctx *cx;
-    size_t sessions; /* that were opened */
+    size_t sessions;    /* that were opened */
+    size_t open, nodes; /* values still open, and nodes, after the last question about types */
 };
 
 /* Callbacks over the oracle; `o` must outlive the env. */

@@ -5,6 +5,7 @@
 #include "graph/attr.h"
 #include "graph/edit.h"
 #include "graph/graph.h"
+#include "graph/type.h"
 #include "ops/ops.h"
 #include "passes/passes.h"
 

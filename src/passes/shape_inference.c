@@ -3,11 +3,9 @@
 
 static bool run(struct wml_pass_run *r, struct wml_err *err)
 {
-    size_t unknown = 0, n_set = 0;
+    size_t n_set = 0;
     struct wml_err why = {0};
     (void)err;
-    for (struct wml_value *v = r->model->graph->first_value; v; v = v->next) unknown += v->def && !v->type;
-    if (!unknown) return true;
     if (!r->env->infer_types) return wml_pass_skip(r, "ONNX Runtime is not at hand");
     if (!r->env->infer_types(r->env->arg, r->model, &n_set, &why))
         return wml_pass_skip(r, "ORT cannot tell: %.220s", why.msg);
