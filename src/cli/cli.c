@@ -63,7 +63,7 @@ static bool wants_json(int argc, char *const *argv)
             value = wml_str_sub(word, 9, word.len);
         else if (wml_str_starts(word, "-f"))
             value = wml_str_sub(word, word.len > 2 && word.ptr[2] == '=' ? 3 : 2, word.len);
-        if (value.ptr) json = wml_str_ieq(value, WML_STR("json")) || wml_str_ieq(value, WML_STR("compact"));
+        if (value.ptr) json = wml_str_ieq(value, WML_STR("json"));
     }
     return json;
 }
@@ -96,15 +96,20 @@ static void add_error(struct wml_item *root, const struct wml_err *err)
     wml_item_cstr(e, "hint", NULL, err->hint[0] ? err->hint : NULL);
 }
 
-static void say_failure(struct driver *d, const struct wml_err *err)
+static void say_error(struct wml_console *c, const struct wml_err *err)
 {
     if (err->code == WML_E_CANCELLED) {
-        wml_console_say(&d->console, NULL, NULL, "Aborted!");
+        wml_console_say(c, NULL, NULL, "Aborted!");
         return;
     }
+    wml_console_say(c, "1;31", "Error:", err->msg);
+    if (err->hint[0]) wml_console_say(c, "1;36", "Hint:", err->hint);
+}
+
+static void say_failure(struct driver *d, const struct wml_err *err)
+{
     if (err->code == WML_E_USAGE) say_usage(d);
-    wml_console_say(&d->console, "1;31", "Error:", err->msg);
-    if (err->hint[0]) wml_console_say(&d->console, "1;36", "Hint:", err->hint);
+    say_error(&d->console, err);
 }
 
 /* A failure before a report exists. */
@@ -145,7 +150,7 @@ static bool settle_format(struct driver *d, const struct wml_command *c, struct 
 
 static bool is_json(const char *format)
 {
-    return strcmp(format, "json") == 0 || strcmp(format, "compact") == 0;
+    return strcmp(format, "json") == 0;
 }
 
 /* Effective verbosity: the larger of before and after the command; quiet wins. */
@@ -217,7 +222,7 @@ static int run(struct driver *d, void *args, const char *format)
         if (!ok) say_failure(d, &err);
         if (!ok && d->json) add_error(wml_report_root(report), &err);
         const char *name = is_json(format) ? "json" : wml_renderer_find(format) ? format : "text";
-        if (!wml_report_is_empty(report)) render(d, report, name, strcmp(format, "compact") == 0 ? 0 : 2);
+        if (!wml_report_is_empty(report)) render(d, report, name, 2);
     }
     wml_report_free(report);
     return status;
@@ -338,26 +343,40 @@ static int drive(struct driver *d, int argc, char **argv)
     return run_command(d, argc - n - 1, argv + n + 1);
 }
 
-int wml_cli_main(const struct wml_program *p, struct wml_ctx *cx, int argc, char **argv)
+int wml_cli_run(const struct wml_program *p, struct wml_ctx *cx, int argc, char **argv, struct wml_buf *out)
 {
     struct driver d = {.p = p, .cx = cx, .json = wants_json(argc, argv)};
-    struct wml_err err = {0};
-    bool broken;
-    wml_stdio_prepare();
-    if (argc == 2 && strcmp(argv[1], "--version") == 0) {
-        wml_buf_fmt(&d.out, "%s, version %s\n", p->name, p->version);
-    }
-    int status = 0;
-    wml_term_prepare();
     wml_console_open(&d.console, false, d.json);
-    if (!d.out.len) status = drive(&d, argc, argv);
-    if (!wml_console_result(wml_buf_view(&d.out), &broken, &err)) {
-        if (!broken) say_failure(&d, &err);
-        status = status ? status : 1;
-    }
+    int status = drive(&d, argc, argv);
     wml_console_close(&d.console);
+    wml_buf_str(out, wml_buf_view(&d.out));
     wml_buf_release(&d.out);
     wml_arena_release(&d.arena);
     *cx = (struct wml_ctx){.ort = cx->ort};
+    return status;
+}
+
+int wml_cli_main(const struct wml_program *p, struct wml_ctx *cx, int argc, char **argv)
+{
+    struct wml_buf out = {0};
+    struct wml_err err = {0};
+    bool broken;
+    int status = 0;
+    wml_stdio_prepare();
+    wml_term_prepare();
+    if (argc == 2 && strcmp(argv[1], "--version") == 0)
+        wml_buf_fmt(&out, "%s, version %s\n", p->name, p->version);
+    else
+        status = wml_cli_run(p, cx, argc, argv, &out);
+    if (!wml_console_result(wml_buf_view(&out), &broken, &err)) {
+        if (!broken) {
+            struct wml_console console;
+            wml_console_open(&console, false, false);
+            say_error(&console, &err);
+            wml_console_close(&console);
+        }
+        status = status ? status : 1;
+    }
+    wml_buf_release(&out);
     return status;
 }

@@ -29,6 +29,9 @@ const char *wml_command_choices(const struct wml_command *c, const struct wml_op
 /* The default as text, NULL: none. */
 const char *wml_command_default(const struct wml_command *c, const struct wml_opt *o, struct wml_arena *arena);
 
+/* wml_cli_main without the write to stdout: the result is added to out. */
+int wml_cli_run(const struct wml_program *p, struct wml_ctx *cx, int argc, char **argv, struct wml_buf *out);
+
 /* The block-letter name with version and tagline, for help of the program on stderr. */
 void wml_banner(const struct wml_program *p, bool colour, unsigned width, struct wml_buf *out);
 
