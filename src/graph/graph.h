@@ -29,7 +29,8 @@ size_t wml_node_index(const struct wml_node *n);
 /* "node 'conv1' (Conv, index 12)"; for messages. In the arena. */
 const char *wml_node_label(const struct wml_node *n);
 
-/* Makes node names unique and non-empty, since ORT refuses equal names; how many changed. */
+/* Gives nodes without a name one, and makes equal names differ, since ORT refuses those: within the graph
+ * and within every function body. How many equal ones changed. */
 size_t wml_model_unique_node_names(struct wml_model *m);
 /* One import per domain ("ai.onnx" becomes ""; the highest version stays). How many were dropped. */
 size_t wml_model_merge_opsets(struct wml_model *m);

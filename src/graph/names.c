@@ -73,19 +73,25 @@ struct renamer {
 static bool unique_node_name(void *arg, struct wml_node *n)
 {
     struct renamer *r = arg;
-    if (!n->name.len || wml_map_has(&r->seen, n->name)) {
-        struct wml_str old = n->name;
-        n->name = wml_model_unique(r->m, old.len ? old : n->op_type);
+    if (!n->name.len) {
+        n->name = wml_model_unique(r->m, n->op_type);
+    } else if (wml_map_has(&r->seen, n->name)) {
+        n->name = wml_model_unique(r->m, n->name);
         r->changed++;
     }
     wml_map_put(&r->seen, n->name, n);
     return true;
 }
 
+/* Bodies of functions are inlined under the caller's name: equal names inside one body would meet. */
 size_t wml_model_unique_node_names(struct wml_model *m)
 {
     struct renamer r = {.m = m};
     wml_graph_walk(m->graph, unique_node_name, &r);
+    for (size_t i = 0; i < m->function.len; i++) {
+        wml_map_release(&r.seen);
+        wml_graph_walk(&m->function.at[i]->body, unique_node_name, &r);
+    }
     wml_map_release(&r.seen);
     return r.changed;
 }

@@ -33,8 +33,8 @@ static bool decode(struct wml_model *m, struct wml_span bytes, struct wml_err *e
         wml_fail(err, WML_E_FORMAT, "byte %zu: the file ends without a graph", bytes.len);
         return wml_hint(err, "the file is cut, or no ONNX model");
     }
-    wml_model_each_tensor(m, settle, NULL);
-    return wml_model_link(m, err);
+    if (!wml_model_link(m, err)) return false;
+    return wml_model_each_tensor(m, settle, NULL);
 }
 
 static struct wml_model *blank(void)
