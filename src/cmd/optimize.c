@@ -9,7 +9,7 @@
 
 struct optimize_args {
     struct wml_common_args common;
-    struct wml_opt_str model, output, config, weights;
+    struct wml_opt_str model, output, config, weights, data;
     struct wml_target_args target;
     struct wml_opt_list shapes, dims;
     struct wml_opt_flag overwrite, verify, verify_target, list, check, list_rewrites;
@@ -33,6 +33,8 @@ static const struct wml_opt opts[] = {
     WML_OPT_LIST(0, "input-dim", dims, "SYMBOL=N", 0, "fix a named dimension; repeatable"),
     WML_OPT_STR('c', "config", config, "FILE", WML_OPT_PATH | WML_OPT_EXISTS, NULL, "JSON: capability names to true or false"),
     WML_OPT_FLAG(0, "verify", verify, 0, NULL, "compare before and after on the CPU (default: models up to 64 MB)"),
+    WML_OPT_STR(0, "input-data", data, "FILE", WML_OPT_PATH | WML_OPT_EXISTS, NULL,
+                "inputs to verify with: .npz, or a folder of .npy (default: seeded random ones)"),
     WML_OPT_FLAG(0, "verify-target", verify_target, 0, "yes", "load the result on the target and show where nodes run"),
     WML_OPT_STR(0, "weights", weights, "copy|reference", 0, "copy", "reference: the output points into the source's files"),
     WML_OPT_NUM(0, "timeout", timeout, "SECONDS", 0, 0, 1e9, "600", "limit for loading on the target; 0: none"),
@@ -123,7 +125,8 @@ static bool run(const struct wml_call *call, struct wml_err *err)
     struct wml_optimize_args in = {
         .model = a->model.v, .output = a->output.v, .overwrite = a->overwrite.v, .dry_run = a->check.v,
         .reference_weights = strcmp(a->weights.v, "reference") == 0, .verify_target = a->verify_target.v,
-        .verify = !a->verify.set ? WML_VERIFY_AUTO : a->verify.v ? WML_VERIFY_ON : WML_VERIFY_OFF,
+        .verify_data = a->data.v,
+        .verify = a->data.v ? WML_VERIFY_ON : !a->verify.set ? WML_VERIFY_AUTO : a->verify.v ? WML_VERIFY_ON : WML_VERIFY_OFF,
         .has_target = a->target.ep.v || a->target.device.v, .choice = choice, .later = later,
         .timeout_ms = (uint64_t)(a->timeout.v * 1000)};
     if (a->list.v || a->list_rewrites.v) {

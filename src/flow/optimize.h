@@ -20,6 +20,7 @@ struct wml_optimize_args {
     struct wml_target_spec target;
     bool verify_target;
     enum wml_verify_choice verify;
+    const char *verify_data; /* inputs to verify with: .npz or a folder of .npy; NULL: seeded ones */
     const enum wml_pass_choice *choice; /* one per pass */
     const struct wml_feed_shape *shape; /* fixed shapes of inputs; -1: unknown */
     size_t n_shapes;

@@ -89,31 +89,49 @@ static void put_size(struct wml_item *root, const struct wml_optimize_run *r)
     wml_buf_release(&b);
 }
 
+static void put_pass(struct wml_item *list, const char *name, enum wml_pass_status status, const struct wml_pass_result *p,
+                     const char *reason)
+{
+    struct wml_item *o = wml_item_object(list, NULL, NULL);
+    wml_item_cstr(o, "name", NULL, name);
+    wml_item_cstr(o, "status", NULL, wml_pass_status_name(status));
+    wml_item_int(o, "applied", NULL, p ? (int64_t)p->applied : 0, WML_SHOW_PLAIN);
+    wml_item_int(o, "removed", NULL, p ? p->nodes_removed : 0, WML_SHOW_PLAIN);
+    wml_item_num(o, "ms", NULL, p ? p->ms : 0, 3, WML_SHOW_PLAIN);
+    wml_item_cstr(o, "reason", NULL, reason && reason[0] ? reason : NULL);
+}
+
+static void show_pass(struct wml_item *table, const char *name, enum wml_pass_status status,
+                      const struct wml_pass_result *p, const char *reason)
+{
+    struct wml_item *row = wml_table_row(table);
+    wml_item_cstr(row, NULL, "Pass", name);
+    wml_item_cstr(row, NULL, "Status", wml_pass_status_name(status));
+    wml_item_tone(row, status == WML_PASS_APPLIED ? WML_TONE_GOOD : status == WML_PASS_FAILED ? WML_TONE_BAD : WML_TONE_WARN);
+    wml_item_int(row, NULL, "Changes", p ? (int64_t)p->applied : 0, WML_SHOW_COUNT);
+    wml_item_int(row, NULL, "Nodes", p ? -p->nodes_removed : 0, WML_SHOW_PLAIN);
+    wml_item_cstr(row, NULL, "Reason", reason && reason[0] ? reason : "");
+}
+
+/* JSON lists every pass; text those that did something or were kept from it. */
 static void put_passes(struct wml_item *root, const struct wml_optimize_run *r)
 {
-    static const struct wml_column columns[] = {
-        {.key = "name", .label = "Pass"}, {.key = "status", .label = "Status"},
-        {.key = "applied", .label = "Changes", .right = true}, {.key = "removed", .label = "Nodes", .right = true},
-        {.key = "ms", .label = "ms", .right = true}, {.key = "reason", .label = "Reason", .max_width = 80}};
-    struct wml_item *table = wml_item_table(root, "passes", "Passes", columns, WML_COUNT(columns));
+    static const struct wml_column columns[] = {{.label = "Pass"}, {.label = "Status"}, {.label = "Changes", .right = true},
+                                                {.label = "Nodes", .right = true}, {.label = "Reason"}};
+    struct wml_item *list = wml_item_array(root, "passes", NULL);
+    struct wml_item *table = wml_item_table(root, NULL, "Passes", columns, WML_COUNT(columns));
+    size_t idle = 0;
     for (size_t i = 0; i < wml_n_passes; i++) {
         const struct wml_pass_result *p = &r->result[i];
-        struct wml_item *row = wml_table_row(table);
-        wml_item_cstr(row, "name", NULL, wml_passes[i]->name);
-        wml_item_cstr(row, "status", NULL, wml_pass_status_name(p->status));
-        if (p->status == WML_PASS_APPLIED) wml_item_tone(row, WML_TONE_GOOD);
-        if (p->status == WML_PASS_FAILED) wml_item_tone(row, WML_TONE_BAD);
-        wml_item_int(row, "applied", NULL, (int64_t)p->applied, WML_SHOW_COUNT);
-        wml_item_int(row, "removed", NULL, -p->nodes_removed, WML_SHOW_PLAIN);
-        wml_item_num(row, "ms", NULL, p->ms, 2, WML_SHOW_PLAIN);
-        wml_item_cstr(row, "reason", NULL, p->reason[0] ? p->reason : NULL);
+        put_pass(list, wml_passes[i]->name, p->status, p, p->reason);
+        if (p->status == WML_PASS_NOTHING) idle++;
+        else show_pass(table, wml_passes[i]->name, p->status, p, p->reason);
     }
     for (size_t i = 0; i < r->args->n_later; i++) {
-        struct wml_item *row = wml_table_row(table);
-        wml_item_cstr(row, "name", NULL, r->args->later[i].name);
-        wml_item_cstr(row, "status", NULL, "skipped");
-        wml_item_cstr(row, "reason", NULL, "not available in this version");
+        put_pass(list, r->args->later[i].name, WML_PASS_SKIPPED, NULL, "not available in this version");
+        show_pass(table, r->args->later[i].name, WML_PASS_SKIPPED, NULL, "not available in this version");
     }
+    if (idle) wml_item_line(root, WML_TONE_DIM, "%zu other pass%s found nothing to do.", idle, idle == 1 ? "" : "es");
 }
 
 static void put_verify(struct wml_item *root, const struct wml_optimize_run *r)

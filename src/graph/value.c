@@ -113,6 +113,10 @@ bool wml_value_replace(struct wml_value *from, struct wml_value *to)
             if (g->outputs.at[i] == from) g->outputs.at[i] = to;
         to->n_outputs = from->n_outputs;
         from->n_outputs = 0;
+        if (from->type) { /* the signature keeps what it says about the output */
+            to->type = from->type;
+            to->type_changed = true;
+        }
         /* The two swap names: the signature keeps its own. */
         wml_map_put(&g->by_name, name, to);
         wml_map_put(&g->by_name, other, from);
