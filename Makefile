@@ -43,7 +43,7 @@ format:
 	@find src app tests bench -name '*.[ch]' | xargs clang-format -i
 
 bench: build
-	@cmake --build build/release --target make_model ort_loop
+	@cmake --build build/release --target bench_make_model bench_ort_loop winml
 	@bench/run
 
 install: build

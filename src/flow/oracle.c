@@ -6,6 +6,9 @@
 #include "graph/type.h"
 #include "onnx/onnx.h"
 
+/* ORT's time grows with the square of the number of outputs: 3 s at this number. */
+enum { ASK_MAX = 25000 };
+
 /* The source that a skeleton is for ORT. */
 static struct wml_model_source source_of(const struct wml_buf *skeleton, struct wml_str folder, struct wml_buf *dir)
 {
@@ -83,6 +86,10 @@ static bool infer_types(void *arg, struct wml_model *m, size_t *n_set, struct wm
     find_open(m, &u);
     /* The same question about the same graph has the same answer. */
     if (!u.v.len || (u.v.len == o->open && m->graph->n_nodes == o->nodes)) goto done;
+    if (u.v.len > ASK_MAX) {
+        ok = wml_fail(err, WML_E_UNSUPPORTED, "%zu values are open, and asking about more than %d takes minutes", u.v.len, ASK_MAX);
+        goto done;
+    }
     struct wml_skeleton_opts opts = {.also = u.v.at, .n_also = u.v.len, .types_only = true};
     ok = wml_ort_open(o->cx, &ort, err) && wml_onnx_skeleton(m, &opts, &skeleton, &folder, err);
     if (ok) {
