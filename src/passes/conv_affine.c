@@ -38,18 +38,23 @@ static bool is_float(const struct wml_tensor *t)
     return t->dtype == WML_F32 || t->dtype == WML_F64;
 }
 
+bool wml_conv_is(struct wml_node *n, struct wml_conv *out)
+{
+    struct wml_value *b = wml_node_in(n, 2);
+    *out = (struct wml_conv){.conv = n, .w = wml_constant_of(wml_node_in(n, 1)), .b = wml_constant_of(b)};
+    if (!out->w || !is_float(out->w) || out->w->dims.len < 3 || (b && (!out->b || out->b->dims.len != 1))) return false;
+    out->channels = (size_t)out->w->dims.at[0];
+    return out->channels > 0 && (!out->b || (out->b->dims.at[0] == out->w->dims.at[0] && out->b->dtype == out->w->dtype));
+}
+
 bool wml_conv_before(struct wml_pass_run *r, struct wml_node *next, size_t slot, struct wml_conv *out)
 {
     struct wml_node *conv = wml_node_producer(next, slot);
     (void)r;
     if (!conv || !wml_node_is(conv, "Conv") || conv->graph != next->graph || !wml_node_out(next, 0)) return false;
-    if (wml_value_only_user(conv->out[0]) != next || conv->out[0]->pinned) return false;
-    struct wml_value *b = wml_node_in(conv, 2);
-    *out = (struct wml_conv){.conv = conv, .next = next, .w = wml_constant_of(wml_node_in(conv, 1)),
-                             .b = wml_constant_of(b)};
-    if (!out->w || !is_float(out->w) || out->w->dims.len < 3 || (b && (!out->b || out->b->dims.len != 1))) return false;
-    out->channels = (size_t)out->w->dims.at[0];
-    return out->channels > 0 && (!out->b || (out->b->dims.at[0] == out->w->dims.at[0] && out->b->dtype == out->w->dtype));
+    if (wml_value_only_user(conv->out[0]) != next || conv->out[0]->pinned || !wml_conv_is(conv, out)) return false;
+    out->next = next;
+    return true;
 }
 
 double *wml_conv_channel_values(struct wml_pass_run *r, const struct wml_conv *c, const struct wml_value *v)
@@ -112,6 +117,15 @@ static struct wml_value *add_init(struct wml_node *conv, size_t like, const char
 {
     struct wml_value *old = wml_node_in(conv, like);
     return wml_graph_add_init(conv->graph, old ? old->name : wml_str(fallback), t);
+}
+
+bool wml_conv_scale(struct wml_pass_run *r, struct wml_conv *c, double f)
+{
+    double *a = WML_NEW_ARRAY(r->scratch, double, c->channels);
+    for (size_t i = 0; i < c->channels; i++) a[i] = f;
+    struct wml_tensor *w = scaled(r, c, a);
+    if (w) wml_node_set_input(c->conv, 1, add_init(c->conv, 1, "weight", w));
+    return w != NULL;
 }
 
 bool wml_conv_absorb(struct wml_pass_run *r, struct wml_conv *c, const double *a, const double *b)

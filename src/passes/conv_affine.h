@@ -11,6 +11,10 @@ struct wml_conv { /* a Conv with constant float weights whose result only `next`
     size_t channels;          /* of the output */
 };
 
+/* n is a Conv with constant float weights (and bias): fills all but next. */
+bool wml_conv_is(struct wml_node *n, struct wml_conv *out);
+/* Its weights times f; the bias stays. */
+bool wml_conv_scale(struct wml_pass_run *r, struct wml_conv *c, double f);
 /* Node `next` reads slot `slot` from such a Conv. */
 bool wml_conv_before(struct wml_pass_run *r, struct wml_node *next, size_t slot, struct wml_conv *out);
 /* One number per output channel from a constant that broadcasts along channels; NULL: it does not. In
