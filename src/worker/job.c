@@ -39,6 +39,7 @@ bool wml_job_open(struct wml_job_io *io, const struct wml_json_val *request, str
 
 void wml_job_session_put(struct wml_json *j, const struct wml_job_session *s)
 {
+    if (!s || !s->ort || !s->target.ep_name) return;
     wml_target_put(j, &s->target, s->ort);
     if (!s->session) return;
     wml_placement_put(j, s->session);

@@ -1,0 +1,127 @@
+/* winml perf: how fast a model runs on a device, and where the time goes. */
+#include <stddef.h>
+
+#include "cmd/cmd.h"
+#include "cmd/shapes.h"
+#include "flow/flow.h"
+#include "flow/perf.h"
+#include "os/file.h"
+#include "os/path.h"
+
+struct perf_args {
+    struct wml_common_args common;
+    struct wml_opt_str model, output, html, config, precision, task, trace, shape_config, data, level, source_model, runtime;
+    struct wml_target_args target;
+    struct wml_opt_list shapes, dims;
+    struct wml_opt_int iterations, warmup, batch, seed, threads, top_k;
+    struct wml_opt_num duration, timeout, fail_on_fallback;
+    struct wml_opt_flag overwrite, monitor, memory, compile;
+    struct wml_opt_flag quant, optimize, analyze, use_cache, rebuild, skip_build, allow_unsupported, trust;
+    struct wml_opt_str submodel, module, input_specs, export_config, dynamic_axes, compare_devices;
+    struct wml_opt_int max_optim;
+};
+
+#define ARGS struct perf_args
+#define FOR_BUILDS(name, member) WML_OPT_FLAG(0, name, member, WML_OPT_IGNORED, NULL, "for Hugging Face models")
+#define FOR_BUILDS_STR(name, member) WML_OPT_STR(0, name, member, "VALUE", WML_OPT_IGNORED, NULL, "for Hugging Face models")
+static const struct wml_opt opts[] = {
+    WML_OPT_STR('m', "model", model, "FILE", WML_OPT_REQUIRED | WML_OPT_PATH, NULL, "ONNX model, compiled or not"),
+    WML_OPT_INT(0, "iterations", iterations, "N", 0, 1, 1e9, NULL, "timed runs (default: 100, with --op-tracing 10)"),
+    WML_OPT_INT(0, "warmup", warmup, "N", 0, 0, 1e9, "10", "runs before, untimed"),
+    WML_OPT_NUM(0, "duration", duration, "SECONDS", 0, 1e-3, 1e9, NULL, "run for this long instead of N times"),
+    WML_OPT_GROUP(target, wml_target_args, wml_opts_target),
+    WML_OPT_STR('o', "output", output, "FILE", WML_OPT_PATH, NULL, "JSON report (default: in the cache)"),
+    WML_OPT_STR(0, "report", html, "FILE", WML_OPT_PATH, NULL, "HTML report, one self-contained file"),
+    WML_OPT_FLAG(0, "overwrite", overwrite, 0, "no", "replace existing reports"),
+    WML_OPT_INT(0, "batch-size", batch, "N", 0, 1, 1e6, NULL, "size of an open first dimension (default: 1)"),
+    WML_OPT_LIST(0, "input-shape", shapes, "NAME=1,3,48,192", 0, "shape of an input; repeatable"),
+    WML_OPT_LIST(0, "input-dim", dims, "SYMBOL=N", 0, "size of a named dimension; repeatable"),
+    WML_OPT_STR(0, "shape-config", shape_config, "FILE", WML_OPT_PATH | WML_OPT_EXISTS, NULL, "JSON: shapes by input, sizes by symbol"),
+    WML_OPT_STR(0, "input-data", data, "FILE", WML_OPT_PATH | WML_OPT_EXISTS, NULL, "inputs: .npz, or a folder of .npy"),
+    WML_OPT_INT(0, "seed", seed, "N", 0, 0, 1e9, "0", "of generated inputs"),
+    WML_OPT_STR(0, "op-tracing", trace, "basic|detail", 0, NULL, "time of every operator, in a traced pass of its own"),
+    WML_OPT_INT(0, "top-k", top_k, "N", 0, 1, 1e6, "10", "operators shown as text; the files have all"),
+    WML_OPT_STR(0, "source-model", source_model, "FILE", WML_OPT_PATH | WML_OPT_EXISTS, NULL, "source of a compiled model, for names of operators"),
+    WML_OPT_FLAG(0, "monitor", monitor, 0, "no", "CPU and memory while running"),
+    WML_OPT_FLAG(0, "memory", memory, 0, "yes", "memory before, after loading, after running, at the peak"),
+    WML_OPT_NUM(0, "fail-on-fallback", fail_on_fallback, "PERCENT", 0, 0, 100, NULL, "exit 5 when fewer nodes ran on the EP"),
+    WML_OPT_FLAG(0, "compile", compile, 0, "no", "compile the model for the target first, into the cache"),
+    WML_OPT_STR(0, "session-level", level, "all|extended|basic|disabled", 0, "all", "ORT's graph optimisations at load"),
+    WML_OPT_INT(0, "threads", threads, "N", 0, 0, 1024, "0", "threads of the CPU EP; 0: ORT's choice"),
+    WML_OPT_NUM(0, "timeout", timeout, "SECONDS", 0, 0, 1e9, "0", "limit for each pass; 0: none"),
+    WML_OPT_STR('p', "precision", precision, "NAME", 0, "auto", "written into the report"),
+    WML_OPT_STR('t', "task", task, "TASK", 0, NULL, "written into the report"),
+    WML_OPT_STR('c', "config", config, "FILE", WML_OPT_PATH | WML_OPT_EXISTS, NULL, "JSON with options of this command"),
+    WML_OPT_STR(0, "runtime", runtime, "auto|winml|winml-ort", WML_OPT_HIDDEN, "auto", "runtime"),
+    FOR_BUILDS("quant", quant), FOR_BUILDS("optimize", optimize), FOR_BUILDS("analyze", analyze),
+    FOR_BUILDS("use-cache", use_cache), FOR_BUILDS("rebuild", rebuild), FOR_BUILDS("skip-build", skip_build),
+    FOR_BUILDS("allow-unsupported-nodes", allow_unsupported), FOR_BUILDS("trust-remote-code", trust),
+    FOR_BUILDS_STR("submodel", submodel), FOR_BUILDS_STR("module", module), FOR_BUILDS_STR("input-specs", input_specs),
+    FOR_BUILDS_STR("export-config", export_config), FOR_BUILDS_STR("dynamic-axes", dynamic_axes),
+    FOR_BUILDS_STR("compare-devices", compare_devices),
+    WML_OPT_INT(0, "max-optim-iterations", max_optim, "N", WML_OPT_IGNORED, 0, 0, NULL, "for Hugging Face models"),
+    WML_OPT_GROUP(common, wml_common_args, wml_opts_common),
+    WML_OPT_END,
+};
+#undef ARGS
+
+static bool check_model(const char *model, struct wml_err *err)
+{
+    if (wml_file_exists(model)) return true;
+    struct wml_str s = wml_str(model);
+    if (wml_dir_exists(model) || wml_str_ends(s, ".onnx") || wml_path_is_absolute(s) || wml_str_starts(s, "."))
+        return wml_fail(err, WML_E_USAGE, "Model path does not exist, or is no file: %s", model);
+    wml_fail(err, WML_E_UNSUPPORTED, "'%s' is no file: models of Hugging Face are not available in this version", model);
+    return wml_hint(err, "export it to ONNX and give the file");
+}
+
+/* --compile: a compiled form in the cache folder, made anew or taken from the compile cache. */
+static bool compile_first(const struct wml_call *call, const struct perf_args *a, struct wml_perf_args *in, struct wml_err *err)
+{
+    struct wml_report *ignored = wml_report_new();
+    struct wml_str stem = wml_path_stem(wml_str(in->model));
+    const char *out = wml_arena_fmt(call->arena, "%s/perf/%.*s/compiled.onnx", call->cx->cache_dir, WML_ARG(stem)).ptr;
+    struct wml_compile_args c = {.model = &in->model, .n_models = 1, .output = out, .compiler = "ort", .overwrite = true,
+                                 .isolate = true, .cache = true, .validate = false, .timeout_ms = (uint64_t)(a->timeout.v * 1000),
+                                 .target = in->target};
+    bool ok = wml_flow_compile(&c, call->cx, ignored, err);
+    wml_report_free(ignored);
+    if (ok) {
+        in->running = out;
+        in->source_model = in->source_model ? in->source_model : in->model;
+    }
+    return ok;
+}
+
+static bool run(const struct wml_call *call, struct wml_err *err)
+{
+    const struct perf_args *a = call->args;
+    struct wml_cmd_shapes shapes;
+    if (a->config.v && !wml_cli_config(call, a->config.v, NULL, err)) return false;
+    if (!wml_cmd_shapes_parse(&a->shapes, &a->dims, call->arena, &shapes, err)) return false;
+    int64_t iterations = a->iterations.set ? a->iterations.v : a->trace.v ? 10 : 100;
+    struct wml_perf_args in = {
+        .model = a->model.v, .output = a->output.v, .html = a->html.v, .overwrite = a->overwrite.v,
+        .iterations = (size_t)iterations, .warmup = (size_t)a->warmup.v, .duration_s = a->duration.set ? a->duration.v : 0,
+        .shape_config = a->shape_config.v, .precision = a->precision.v, .task = a->task.v, .level = a->level.v,
+        .threads = (unsigned)a->threads.v, .monitor = a->monitor.v, .memory = a->memory.v, .trace = a->trace.v,
+        .trace_iterations = (size_t)WML_MIN(iterations, 100), .top_k = (size_t)a->top_k.v, .source_model = a->source_model.v,
+        .fail_on_fallback = a->fail_on_fallback.set ? a->fail_on_fallback.v : -1, .timeout_ms = (uint64_t)(a->timeout.v * 1000),
+        .feed = {.seed = (uint64_t)a->seed.v, .batch = a->batch.set ? a->batch.v : 0, .shape = shapes.shape,
+                 .n_shapes = shapes.n_shapes, .dim = shapes.dim, .n_dims = shapes.n_dims, .data = a->data.v}};
+    if (a->trace.v && a->duration.set) return wml_fail(err, WML_E_USAGE, "--duration and --op-tracing cannot be combined");
+    if (!wml_cmd_target(&a->target, call->arena, &in.target, err) || !check_model(in.model, err)) return false;
+    if (a->compile.v && !compile_first(call, a, &in, err)) return false;
+    return wml_flow_perf(&in, call->cx, call->report, err);
+}
+
+const struct wml_command wml_command_perf = {
+    .name = "perf", .group = "Measure", .summary = "Measure latency, memory, placement and operator times of a model",
+    .about = "On the CPU EP the runs happen in this process; on any other EP in a child, so a driver that crashes costs "
+             "nothing that was measured. Operator tracing is a pass of its own: its latency never mixes with the "
+             "measured one, and a trace that cannot be had ends with exit status 4 and the reason.",
+    .examples = "winml perf -m model.onnx\n"
+                "winml perf -m model.onnx --ep qnn --device npu --op-tracing basic -o r.json\n"
+                "winml perf -m model.onnx --duration 10 --report report.html",
+    .opts = opts, .args_size = sizeof(struct perf_args), .formats = "text|json", .run = run,
+};

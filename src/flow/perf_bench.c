@@ -1,0 +1,144 @@
+/* The timed pass: one job, in this process on the CPU EP, in a child on any other. If the child dies while it
+ * runs, the samples it left behind are the result, and the error says how it ended. */
+#include <inttypes.h>
+
+#include "flow/perf_internal.h"
+#include "os/file.h"
+#include "os/path.h"
+#include "worker/target.h"
+
+static void put_path(struct wml_json *j, const char *key, const char *path)
+{
+    struct wml_buf full = {0};
+    struct wml_err ignored = {0};
+    wml_json_key(j, key);
+    if (wml_path_absolute(&full, wml_str(path), &ignored)) wml_json_put_str(j, wml_buf_view(&full));
+    else wml_json_put_cstr(j, path);
+    wml_buf_release(&full);
+}
+
+/* The options that make the EP of this row write its trace. */
+static void put_target(struct wml_perf_run *r, struct wml_json *j, const char *csv)
+{
+    struct wml_target_spec spec = r->args->target;
+    if (csv && r->ep && r->ep->trace_file_key) {
+        struct wml_pair *option = WML_NEW_ARRAY(&r->arena, struct wml_pair, spec.n_options + 2);
+        size_t n = 0;
+        for (size_t i = 0; i < spec.n_options; i++)
+            if (strcmp(spec.option[i].key, r->ep->trace_file_key) != 0 && strcmp(spec.option[i].key, r->ep->trace_level_key) != 0)
+                option[n++] = spec.option[i];
+        /* "detailed" also for the basic trace: the EP's own basic level has no operators. */
+        option[n++] = (struct wml_pair){r->ep->trace_level_key, "detailed"};
+        option[n++] = (struct wml_pair){r->ep->trace_file_key, csv};
+        spec.option = option;
+        spec.n_options = n;
+    }
+    wml_target_spec_put(j, &spec);
+}
+
+void wml_perf_request(struct wml_perf_run *r, const char *samples, const char *csv, const char *profile,
+                      struct wml_buf *out)
+{
+    const struct wml_perf_args *a = r->args;
+    struct wml_json j = {.out = out};
+    bool traced = profile != NULL;
+    wml_json_begin(&j, '{');
+    put_path(&j, "model", r->running);
+    put_target(r, &j, csv);
+    wml_json_key(&j, "level");
+    wml_json_put_cstr(&j, a->level);
+    wml_json_key(&j, "threads");
+    wml_json_put_int(&j, a->threads);
+    wml_json_key(&j, "feed");
+    wml_feed_spec_put(&j, &r->feed);
+    wml_json_key(&j, "iterations");
+    wml_json_put_uint(&j, traced ? a->trace_iterations : a->iterations);
+    wml_json_key(&j, "warmup");
+    wml_json_put_uint(&j, traced ? WML_MIN(a->warmup, 1) : a->warmup);
+    wml_json_key(&j, "duration_ms");
+    wml_json_put_num(&j, traced ? 0 : a->duration_s * 1000);
+    wml_json_key(&j, "monitor");
+    wml_json_put_bool(&j, a->monitor && !traced);
+    if (samples) {
+        wml_json_key(&j, "samples");
+        wml_json_put_cstr(&j, samples);
+    }
+    if (profile) {
+        wml_json_key(&j, "profile");
+        wml_json_put_cstr(&j, profile);
+    }
+    wml_json_end(&j, '}');
+}
+
+static void take_samples(struct wml_perf_run *r)
+{
+    const struct wml_json_val *root = wml_json_root(r->reply), *v;
+    struct wml_json_iter it = {0};
+    struct wml_str key;
+    while (wml_json_next(wml_json_get(root, "samples_ms"), &it, &key, &v)) WML_PUSH(&r->sample, wml_json_num(v, 0));
+    it = (struct wml_json_iter){0};
+    while (wml_json_next(wml_json_get(root, "warmup_ms"), &it, &key, &v)) WML_PUSH(&r->warmup, wml_json_num(v, 0));
+    r->interrupted = wml_json_get_bool(root, "interrupted", false);
+}
+
+static void take_file(struct wml_perf_run *r, const char *path)
+{
+    struct wml_buf bytes = {0};
+    struct wml_err ignored = {0};
+    if (wml_file_read(path, UINT64_C(1) << 30, &bytes, &ignored))
+        for (size_t i = 0; i + sizeof(double) <= bytes.len; i += sizeof(double)) {
+            double v;
+            memcpy(&v, bytes.ptr + i, sizeof v);
+            WML_PUSH(&r->sample, v);
+        }
+    wml_buf_release(&bytes);
+}
+
+/* Share of nodes that the EP took. */
+static void find_share(struct wml_perf_run *r)
+{
+    const struct wml_json_val *list = wml_json_get(wml_json_root(r->reply), "placement"), *e;
+    struct wml_str ep = wml_json_get_str(wml_perf_target(r), "ep"), key;
+    struct wml_json_iter it = {0};
+    double on = 0, all = 0;
+    r->on_ep_percent = -1;
+    while (wml_json_next(list, &it, &key, &e)) {
+        double n = wml_json_get_num(e, "nodes", 0);
+        all += n;
+        if (wml_str_eq(wml_json_get_str(e, "ep"), ep)) on += n;
+    }
+    if (all > 0) r->on_ep_percent = 100 * on / all;
+}
+
+bool wml_perf_bench(struct wml_perf_run *r, struct wml_err *err)
+{
+    struct wml_buf request = {0}, dir = {0}, samples = {0};
+    struct wml_worker_reply reply = {0};
+    bool ok = wml_dir_temp(NULL, "winml-perf-", &dir, err);
+    if (!ok) goto done;
+    wml_path_join(&samples, wml_buf_view(&dir), WML_STR("samples"));
+    wml_perf_request(r, wml_buf_text(&samples), NULL, NULL, &request);
+    struct wml_worker_call call = {.job = "bench", .request = wml_buf_view(&request), .timeout_ms = r->args->timeout_ms,
+                                   .in_process = wml_target_is_plain_cpu(&r->args->target)};
+    ok = wml_worker_call(r->cx, &call, &reply, err);
+    if (reply.end != WML_CHILD_OK) r->salvaged = wml_arena_cstr(&r->arena, wml_str(reply.ended));
+    r->reply = reply.json;
+    reply.json = NULL;
+    if (r->reply) take_samples(r);
+    if (!ok && !r->sample.len) take_file(r, wml_buf_text(&samples));
+    find_share(r);
+    if (ok && reply.salvaged)
+        wml_perf_warn(r, wml_arena_fmt(&r->arena, "the child process %s; all results were there before", reply.ended));
+    if (!ok && r->sample.len) {
+        wml_perf_warn(r, wml_arena_fmt(&r->arena, "salvaged %zu of %zu runs: the child process %s", r->sample.len,
+                                       r->args->iterations, r->salvaged ? r->salvaged : "failed"));
+        r->interrupted = true;
+    }
+done:
+    wml_worker_reply_release(&reply);
+    if (dir.len) wml_dir_remove(wml_buf_text(&dir));
+    wml_buf_release(&request);
+    wml_buf_release(&dir);
+    wml_buf_release(&samples);
+    return ok;
+}

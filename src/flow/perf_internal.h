@@ -1,0 +1,64 @@
+/* flow/perf_internal.h - the parts of `perf`. Internal to src/flow. */
+#ifndef WML_FLOW_PERF_INTERNAL_H
+#define WML_FLOW_PERF_INTERNAL_H
+
+#include "flow/perf.h"
+#include "monitor/stats.h"
+#include "monitor/trace.h"
+#include "text/json.h"
+#include "worker/worker.h"
+
+struct wml_perf_trace { /* the traced pass */
+    bool asked;
+    const char *status;        /* "ok", "no_data", "parse_failed", "not_run", "basic_fallback" */
+    const char *reason;        /* code of perf.md: "no_nodes_on_ep", ...; NULL: none */
+    const char *error;         /* for people; NULL: none */
+    const char *hint;
+    const char *fallback;      /* why detail became basic; NULL */
+    const char *json, *csv, *profile, *folder; /* files; NULL: not there */
+    struct wml_trace rows;
+    struct wml_json_doc *reply; /* of the traced job; NULL: none */
+    double latency_ms;          /* mean of the traced runs */
+    WML_VEC(const char *) looked; /* paths that were looked at */
+};
+
+struct wml_perf_run {
+    const struct wml_perf_args *args;
+    struct wml_ctx *cx;
+    struct wml_arena arena;
+    const char *running;
+    const char *output;
+    const char *precision; /* of the model, NULL: not known */
+    bool compiled;         /* holds EPContext nodes */
+    size_t n_nodes;
+    const char *source_model; /* for names of operators; NULL: the model itself */
+    struct wml_feed_spec feed;
+    const struct wml_ep *ep;
+    struct wml_json_doc *reply; /* of the timed job; NULL: only samples were salvaged */
+    WML_VEC(double) sample, warmup;
+    bool interrupted;
+    const char *salvaged; /* how the child ended, when it did not end well */
+    struct wml_stats stats;
+    double on_ep_percent; /* share of nodes on the EP; < 0: not known */
+    struct wml_perf_trace trace;
+    WML_VEC(const char *) warning;
+    char timestamp[40];
+};
+
+void wml_perf_warn(struct wml_perf_run *r, struct wml_str text);
+/* What the model file says: precision, compiled parts, where its source is. */
+bool wml_perf_look(struct wml_perf_run *r, struct wml_err *err);
+/* The timed pass. false with samples kept (sample.len > 0) when the child died on the way. */
+bool wml_perf_bench(struct wml_perf_run *r, struct wml_err *err);
+/* The request of a bench job. csv, profile: NULL for the timed pass. */
+void wml_perf_request(struct wml_perf_run *r, const char *samples, const char *csv, const char *profile,
+                      struct wml_buf *out);
+/* The traced pass; never fails as a whole: see trace.status. */
+void wml_perf_trace_run(struct wml_perf_run *r);
+void wml_perf_trace_release(struct wml_perf_trace *t);
+void wml_perf_report(struct wml_perf_run *r, struct wml_report *out, const struct wml_err *failure);
+/* One self-contained page. */
+void wml_perf_html(const struct wml_perf_run *r, struct wml_buf *out);
+const struct wml_json_val *wml_perf_target(const struct wml_perf_run *r);
+
+#endif

@@ -1,0 +1,307 @@
+/* The report of `perf`: schema version 2 of the Python tool's report, and what it leaves out. */
+#include <inttypes.h>
+#include <math.h>
+
+#include "flow/perf_internal.h"
+#include "os/path.h"
+#include "os/sys.h"
+#include "os/thread.h"
+
+static const double MB = 1048576;
+
+static const struct wml_json_val *reply_of(const struct wml_perf_run *r, const char *key)
+{
+    return wml_json_get(wml_json_root(r->reply), key);
+}
+
+static void put_info(struct wml_item *root, const struct wml_perf_run *r)
+{
+    const struct wml_perf_args *a = r->args;
+    const struct wml_json_val *t = wml_perf_target(r);
+    struct wml_item *i = wml_item_object(root, "benchmark_info", NULL);
+    wml_item_cstr(i, "runtime", NULL, "winml-ort");
+    wml_item_str(i, "model_id", NULL, wml_path_name(wml_str(a->model)));
+    wml_item_cstr(i, "running_model_path", NULL, r->running);
+    wml_item_cstr(i, "task", NULL, a->task ? a->task : "auto-detected");
+    wml_item_str(i, "device", NULL, wml_json_get_str(t, "device"));
+    wml_item_str(i, "ep", NULL, wml_json_get_str(t, "ep"));
+    wml_item_str(i, "ep_source", NULL, wml_json_get_str(t, "source"));
+    if (a->target.n_options) {
+        struct wml_item *o = wml_item_object(i, "ep_options", NULL);
+        for (size_t k = 0; k < a->target.n_options; k++) wml_item_cstr(o, a->target.option[k].key, NULL, a->target.option[k].value);
+    } else wml_item_null(i, "ep_options", NULL);
+    wml_item_cstr(i, "precision", NULL, a->precision ? a->precision : "auto");
+    wml_item_int(i, "iterations", NULL, a->duration_s > 0 ? (int64_t)r->sample.len : (int64_t)a->iterations, WML_SHOW_PLAIN);
+    wml_item_int(i, "warmup", NULL, (int64_t)a->warmup, WML_SHOW_PLAIN);
+    if (a->duration_s > 0) wml_item_num(i, "duration_sec", NULL, a->duration_s, 3, WML_SHOW_PLAIN);
+    else wml_item_null(i, "duration_sec", NULL);
+    wml_item_int(i, "batch_size", NULL, r->feed.batch > 0 ? r->feed.batch : 1, WML_SHOW_PLAIN);
+    wml_item_int(i, "effective_batch_size", NULL, wml_json_int(reply_of(r, "batch"), 1), WML_SHOW_PLAIN);
+    wml_item_cstr(i, "timestamp", NULL, r->timestamp);
+    wml_item_bool(i, "simulated", NULL, wml_json_get_bool(t, "simulated", false));
+    wml_item_str(i, "hardware", NULL, wml_json_get_str(t, "hardware"));
+    if (t) wml_item_json(i, "provider_options", wml_json_get(t, "options"));
+    wml_item_str(i, "ep_version", NULL, wml_json_get_str(t, "ep_version"));
+    wml_item_str(i, "ep_library", NULL, wml_json_get_str(t, "library"));
+    wml_item_str(i, "ort_version", NULL, wml_json_get_str(t, "ort_version"));
+    wml_item_str(i, "session_level", NULL, wml_json_str(reply_of(r, "level")));
+    wml_item_str(i, "session_level_note", NULL, wml_json_str(reply_of(r, "level_note")));
+    wml_item_num(i, "load_ms", NULL, wml_json_num(reply_of(r, "load_ms"), NAN), 3, WML_SHOW_MS);
+    wml_item_int(i, "seed", NULL, (int64_t)r->feed.seed, WML_SHOW_PLAIN);
+    wml_item_bool(i, "interrupted", NULL, r->interrupted);
+    wml_item_cstr(i, "salvaged", NULL, r->salvaged);
+}
+
+static void put_names(struct wml_item *to, const char *key, const struct wml_json_val *list, const char *member)
+{
+    struct wml_item *out = wml_item_array(to, key, NULL);
+    for (size_t i = 0; i < wml_json_len(list); i++) {
+        const struct wml_json_val *v = wml_json_get(wml_json_at(list, i), member);
+        if (wml_json_is_array(v)) wml_item_json(out, NULL, v);
+        else wml_item_str(out, NULL, NULL, wml_json_str(v));
+    }
+}
+
+static void io_text(struct wml_buf *out, const struct wml_json_val *list)
+{
+    for (size_t i = 0; i < wml_json_len(list); i++) {
+        const struct wml_json_val *v = wml_json_at(list, i), *shape = wml_json_get(v, "shape");
+        struct wml_str name = wml_json_get_str(v, "name"), dtype = wml_json_get_str(v, "dtype");
+        wml_buf_fmt(out, "%s%.*s %.*s[", i ? ", " : "", WML_ARG(name), WML_ARG(dtype));
+        for (size_t k = 0; k < wml_json_len(shape); k++) {
+            const struct wml_json_val *d = wml_json_at(shape, k);
+            if (k) wml_buf_char(out, ',');
+            if (wml_json_is_null(d)) wml_buf_char(out, '?');
+            else wml_buf_fmt(out, "%" PRId64, wml_json_int(d, 0));
+        }
+        wml_buf_char(out, ']');
+    }
+}
+
+static void put_model(struct wml_item *root, const struct wml_perf_run *r)
+{
+    const struct wml_json_val *in = reply_of(r, "inputs"), *out = reply_of(r, "outputs"), *t = wml_perf_target(r);
+    struct wml_item *m = wml_item_object(root, "model_info", NULL);
+    put_names(m, "input_names", in, "name");
+    put_names(m, "input_shapes", in, "shape");
+    put_names(m, "input_types", in, "dtype");
+    put_names(m, "output_names", out, "name");
+    put_names(m, "output_shapes", out, "shape");
+    wml_item_cstr(m, "precision", NULL, r->precision);
+    wml_item_bool(m, "compiled", NULL, r->compiled);
+    struct wml_buf text = {0};
+    wml_item_cstr(root, NULL, "Model", r->running);
+    io_text(&text, in);
+    wml_item_str(root, NULL, "Inputs", wml_buf_view(&text));
+    wml_buf_clear(&text);
+    io_text(&text, out);
+    wml_item_str(root, NULL, "Outputs", wml_buf_view(&text));
+    wml_buf_release(&text);
+    if (r->precision) wml_item_cstr(root, NULL, "Precision", r->precision);
+    struct wml_str ep = wml_json_get_str(t, "ep"), device = wml_json_get_str(t, "device"), hw = wml_json_get_str(t, "hardware");
+    struct wml_str version = wml_json_get_str(t, "ep_version");
+    bool simulated = wml_json_get_bool(t, "simulated", false);
+    wml_item_fmt(root, NULL, "Device", "%.*s on %.*s%s%.*s%s", WML_ARG(ep), WML_ARG(device), hw.len ? ", " : "", WML_ARG(hw),
+                 version.len ? "" : "");
+    wml_item_fmt(root, NULL, "Provider", "%.*s (%.*s), ONNX Runtime %.*s", WML_ARG(version.len ? version : WML_STR("?")),
+                 WML_ARG(wml_json_get_str(t, "source")), WML_ARG(wml_json_get_str(t, "ort_version")));
+    if (simulated) {
+        wml_item_cstr(root, NULL, "Simulated", "there is no such hardware here: times are not hardware times");
+        wml_item_tone(root, WML_TONE_WARN);
+    }
+    struct wml_str note = wml_json_str(reply_of(r, "level_note"));
+    if (note.len) wml_item_str(root, NULL, "Session level", note);
+}
+
+static void put_latency(struct wml_item *root, const struct wml_perf_run *r)
+{
+    static const struct wml_column columns[] = {
+        {.label = "Avg", .right = true}, {.label = "P50", .right = true}, {.label = "P90", .right = true},
+        {.label = "P95", .right = true}, {.label = "P99", .right = true}, {.label = "Min", .right = true},
+        {.label = "Max", .right = true}, {.label = "Std", .right = true}};
+    const struct wml_stats *s = &r->stats;
+    const double value[] = {s->mean, s->p50, s->p90, s->p95, s->p99, s->min, s->max, s->std};
+    bool simulated = wml_json_get_bool(wml_perf_target(r), "simulated", false);
+    struct wml_item *l = wml_item_object(root, "latency_ms", NULL);
+    double warm = wml_mean(r->warmup.at, r->warmup.len), batch = (double)wml_json_int(reply_of(r, "batch"), 1);
+    wml_item_num(l, "mean", NULL, s->mean, 3, WML_SHOW_PLAIN);
+    wml_item_num(l, "min", NULL, s->min, 3, WML_SHOW_PLAIN);
+    wml_item_num(l, "max", NULL, s->max, 3, WML_SHOW_PLAIN);
+    wml_item_num(l, "p50", NULL, s->p50, 3, WML_SHOW_PLAIN);
+    wml_item_num(l, "p90", NULL, s->p90, 3, WML_SHOW_PLAIN);
+    wml_item_num(l, "p95", NULL, s->p95, 3, WML_SHOW_PLAIN);
+    wml_item_num(l, "p99", NULL, s->p99, 3, WML_SHOW_PLAIN);
+    wml_item_num(l, "std", NULL, s->std, 3, WML_SHOW_PLAIN);
+    wml_item_num(l, "warmup_mean", NULL, warm, 3, WML_SHOW_PLAIN);
+    struct wml_item *t = wml_item_object(root, "throughput", NULL);
+    double per_s = s->mean > 0 ? 1000 / s->mean : 0;
+    wml_item_num(t, "samples_per_sec", NULL, batch * per_s, 2, WML_SHOW_PLAIN);
+    wml_item_num(t, "batches_per_sec", NULL, per_s, 2, WML_SHOW_PLAIN);
+    struct wml_item *table = wml_item_table(root, NULL, simulated ? "Latency (ms, simulated)" : "Latency (ms)", columns, WML_COUNT(columns));
+    struct wml_item *row = wml_table_row(table);
+    for (size_t i = 0; i < WML_COUNT(columns); i++) wml_item_num(row, NULL, columns[i].label, value[i], 3, WML_SHOW_MS2);
+    wml_item_line(root, WML_TONE_PLAIN, "%zu runs, warmup %.2f ms on average (first %zu), throughput %.2f samples/s%s", s->n, warm,
+                  r->warmup.len, batch * per_s, batch > 1 ? " (batches)" : "");
+}
+
+static void put_samples(struct wml_item *root, const struct wml_perf_run *r)
+{
+    struct wml_item *raw = wml_item_array(root, "raw_samples_ms", NULL);
+    for (size_t i = 0; i < r->sample.len; i++) wml_item_num(raw, NULL, NULL, r->sample.at[i], 3, WML_SHOW_PLAIN);
+}
+
+static void put_monitor(struct wml_item *root, const struct wml_perf_run *r)
+{
+    const struct wml_json_val *u = reply_of(r, "usage");
+    if (!r->args->monitor) return;
+    struct wml_item *m = wml_item_object(root, "hw_monitor", NULL);
+    double mean = wml_json_get_num(u, "cpu_mean", 0), peak = wml_json_get_num(u, "cpu_peak", 0), cpus = wml_cpu_count();
+    wml_item_cstr(m, "monitor", NULL, "HWMonitor");
+    wml_item_null(m, "device_kind", NULL);
+    wml_item_null(m, "adapter_luid", NULL);
+    wml_item_cstr(m, "monitor_source", NULL, "process");
+    struct wml_item *cpu = wml_item_object(m, "cpu", NULL);
+    wml_item_num(cpu, "mean_pct", NULL, mean / cpus, 2, WML_SHOW_PLAIN);
+    wml_item_num(cpu, "process_mean_pct", NULL, mean, 2, WML_SHOW_PLAIN);
+    wml_item_num(cpu, "peak_pct", NULL, peak / cpus, 2, WML_SHOW_PLAIN);
+    wml_item_int(cpu, "sample_count", NULL, wml_json_get_int(u, "samples", 0), WML_SHOW_PLAIN);
+    struct wml_item *ram = wml_item_object(m, "ram", NULL);
+    wml_item_num(ram, "mean_mb", NULL, wml_json_get_num(u, "rss_mean", 0), 2, WML_SHOW_PLAIN);
+    wml_item_num(ram, "used_mb", NULL, wml_json_get_num(u, "rss_last", 0), 2, WML_SHOW_PLAIN);
+    wml_item_num(ram, "peak_mb", NULL, wml_json_get_num(u, "rss_peak", 0), 2, WML_SHOW_PLAIN);
+    wml_item_line(root, WML_TONE_PLAIN, "CPU: %.0f %% of one core on average, %.0f %% at most; memory %.1f MB on average", mean, peak,
+                  wml_json_get_num(u, "rss_mean", 0));
+}
+
+static void put_memory(struct wml_item *root, const struct wml_perf_run *r)
+{
+    const struct wml_json_val *m = reply_of(r, "memory");
+    if (!r->args->memory || !m) return;
+    double base = wml_json_get_num(m, "baseline", NAN) / MB, loaded = wml_json_get_num(m, "loaded", NAN) / MB;
+    double after = wml_json_get_num(m, "after", NAN) / MB, peak = wml_json_get_num(m, "peak", NAN) / MB;
+    struct wml_item *o = wml_item_object(root, "memory", NULL);
+    const struct { const char *key; double v; } row[] = {
+        {"rss_baseline_mb", base}, {"rss_after_compile_mb", loaded}, {"rss_after_inference_mb", after},
+        {"rss_checkpoint_peak_mb", fmax(base, fmax(loaded, after))}, {"rss_model_load_delta_mb", loaded - base},
+        {"rss_inference_delta_mb", after - loaded}, {"rss_total_delta_mb", after - base}, {"rss_peak_mb", peak}};
+    static const char *const vram[] = {"vram_local", "vram_shared"};
+    static const char *const part[] = {"baseline", "after_compile", "after_inference", "checkpoint_peak", "model_load_delta",
+                                       "inference_delta", "total_delta"};
+    for (size_t i = 0; i < WML_COUNT(row); i++) wml_item_num(o, row[i].key, NULL, row[i].v, 2, WML_SHOW_PLAIN);
+    for (size_t i = 0; i < WML_COUNT(vram); i++)
+        for (size_t k = 0; k < WML_COUNT(part); k++) {
+            struct wml_buf key = {0};
+            wml_buf_fmt(&key, "%s_%s_mb", vram[i], part[k]);
+            wml_item_null(o, wml_item_name(o, wml_buf_view(&key)), NULL);
+            wml_buf_release(&key);
+        }
+    wml_item_line(root, WML_TONE_PLAIN, "Memory: %.1f MB before the model, %+.1f loading, %+.1f running, %.1f at the peak", base,
+                  loaded - base, after - loaded, peak);
+}
+
+static void put_placement(struct wml_item *root, const struct wml_perf_run *r)
+{
+    static const struct wml_column columns[] = {{.label = "Provider"}, {.label = "Nodes", .right = true}, {.label = "Operators"}};
+    const struct wml_json_val *list = reply_of(r, "placement");
+    if (!wml_json_is_array(list)) {
+        wml_item_null(root, "placement", NULL);
+        return;
+    }
+    wml_item_json(root, "placement", list);
+    struct wml_item *table = wml_item_table(root, NULL, "Where the nodes run", columns, WML_COUNT(columns));
+    for (size_t i = 0; i < wml_json_len(list); i++) {
+        const struct wml_json_val *e = wml_json_at(list, i), *ops = wml_json_get(e, "op_types"), *n;
+        struct wml_item *row = wml_table_row(table);
+        struct wml_buf text = {0};
+        struct wml_json_iter it = {0};
+        struct wml_str key;
+        while (wml_json_next(ops, &it, &key, &n) && it.i <= 5)
+            wml_buf_fmt(&text, "%s%.*s %" PRId64, text.len ? ", " : "", WML_ARG(key), wml_json_int(n, 0));
+        if (wml_json_len(ops) > 5) wml_buf_cstr(&text, ", ...");
+        wml_item_str(row, NULL, "Provider", wml_json_get_str(e, "ep"));
+        wml_item_int(row, NULL, "Nodes", wml_json_get_int(e, "nodes", 0), WML_SHOW_COUNT);
+        wml_item_str(row, NULL, "Operators", wml_buf_view(&text));
+        wml_buf_release(&text);
+    }
+}
+
+/* p90 with inclusive interpolation, as the trace table defines it. */
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static double p90(const struct wml_trace_row *row)
+{
+    size_t n = row->sample_us.len;
+    if (!n) return 0;
+    double *s = wml_xcalloc(n, sizeof *s);
+    memcpy(s, row->sample_us.at, n * sizeof *s);
+    qsort(s, n, sizeof *s, by_value);
+    double at = 0.9 * (double)(n - 1);
+    size_t low = (size_t)at;
+    double v = low + 1 < n ? s[low] + (at - (double)low) * (s[low + 1] - s[low]) : s[n - 1];
+    free(s);
+    return v;
+}
+
+static void put_trace(struct wml_item *root, const struct wml_perf_run *r)
+{
+    static const struct wml_column columns[] = {{.label = "Node", .max_width = 60}, {.label = "Type"}, {.label = "Provider"},
+                                                {.label = "p90 us", .right = true}, {.label = "% Tot", .right = true}};
+    const struct wml_perf_trace *t = &r->trace;
+    if (!t->asked) return;
+    if (t->reason) {
+        wml_item_null(root, "op_trace", NULL);
+        wml_item_cstr(root, "op_trace_reason", NULL, t->reason);
+        wml_item_cstr(root, "op_trace_error", NULL, t->error);
+        return;
+    }
+    struct wml_item *o = wml_item_object(root, "op_trace", NULL);
+    wml_item_cstr(o, "status", NULL, t->status);
+    wml_item_cstr(o, "fallback_reason", NULL, t->fallback);
+    wml_item_num(o, "traced_latency_ms", NULL, t->latency_ms, 3, WML_SHOW_MS);
+    wml_item_int(o, "operators", NULL, (int64_t)t->rows.row.len, WML_SHOW_COUNT);
+    wml_item_int(o, "partitions", NULL, (int64_t)t->rows.partitions, WML_SHOW_COUNT);
+    wml_item_cstr(o, "json", NULL, t->json);
+    wml_item_cstr(o, "csv", NULL, t->csv);
+    const char *title = wml_item_name(root, wml_arena_fmt(&((struct wml_perf_run *)(uintptr_t)r)->arena, "Op-Tracing (basic): %zu operators, %zu traced runs of %.2f ms%s",
+                        t->rows.row.len, t->rows.runs, t->latency_ms,
+                        wml_json_get_bool(wml_perf_target(r), "simulated", false) ? ", simulated" : ""));
+    struct wml_item *table = wml_item_table(root, NULL, title, columns, WML_COUNT(columns));
+    for (size_t i = 0; i < t->rows.row.len; i++) {
+        const struct wml_trace_row *row = &t->rows.row.at[i];
+        struct wml_item *line = wml_table_row(table);
+        wml_item_str(line, NULL, "Node", row->name);
+        wml_item_str(line, NULL, "Type", row->op_type);
+        const struct wml_ep *ep = wml_ep_find(row->ep);
+        wml_item_str(line, NULL, "Provider", ep ? wml_str(ep->label) : row->ep);
+        wml_item_num(line, NULL, "p90 us", p90(row), 1, WML_SHOW_PLAIN);
+        wml_item_num(line, NULL, "% Tot", row->percent, 1, WML_SHOW_PLAIN);
+    }
+    wml_table_limit(table, r->args->top_k);
+}
+
+void wml_perf_report(struct wml_perf_run *r, struct wml_report *out, const struct wml_err *failure)
+{
+    struct wml_item *root = wml_report_root(out);
+    const struct wml_json_val *notes = reply_of(r, "notes");
+    wml_item_int(root, "schema_version", NULL, 2, WML_SHOW_PLAIN);
+    put_info(root, r);
+    put_model(root, r);
+    put_latency(root, r);
+    put_samples(root, r);
+    put_monitor(root, r);
+    put_memory(root, r);
+    put_placement(root, r);
+    put_trace(root, r);
+    struct wml_item *list = wml_item_array(root, "input_notes", NULL);
+    for (size_t i = 0; i < wml_json_len(notes); i++) {
+        wml_item_str(list, NULL, NULL, wml_json_str(wml_json_at(notes, i)));
+        wml_item_line(root, WML_TONE_DIM, "Note: %.*s", WML_ARG(wml_json_str(wml_json_at(notes, i))));
+    }
+    struct wml_item *warnings = wml_item_array(root, "warnings", NULL);
+    for (size_t i = 0; i < r->warning.len; i++) wml_item_cstr(warnings, NULL, NULL, r->warning.at[i]);
+    if (failure) wml_item_cstr(root, "error_message", NULL, failure->msg);
+}

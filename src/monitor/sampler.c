@@ -1,0 +1,79 @@
+/* CPU and memory of this process, sampled. */
+#include "monitor/sampler.h"
+
+#include <stdatomic.h>
+
+#include "os/sys.h"
+#include "os/thread.h"
+
+struct wml_sampler {
+    struct wml_thread *thread;
+    struct wml_mutex *lock;
+    struct wml_cond *wake;
+    bool stop;
+    unsigned every_ms;
+    struct wml_usage sum; /* means hold sums until the end */
+};
+
+static void take(struct wml_sampler *s, uint64_t *last_ns, uint64_t *last_cpu)
+{
+    uint64_t now = wml_now_ns(), cpu = wml_cpu_ns();
+    double rss = (double)wml_rss() / 1048576;
+    double share = now > *last_ns ? 100.0 * (double)(cpu - *last_cpu) / (double)(now - *last_ns) : 0;
+    *last_ns = now;
+    *last_cpu = cpu;
+    s->sum.n++;
+    s->sum.cpu_mean_percent += share;
+    s->sum.cpu_peak_percent = WML_MAX(s->sum.cpu_peak_percent, share);
+    s->sum.rss_mean_mb += rss;
+    s->sum.rss_peak_mb = WML_MAX(s->sum.rss_peak_mb, rss);
+    s->sum.rss_last_mb = rss;
+}
+
+static void run(void *arg)
+{
+    struct wml_sampler *s = arg;
+    uint64_t last_ns = wml_now_ns(), last_cpu = wml_cpu_ns();
+    wml_mutex_lock(s->lock);
+    while (!s->stop) {
+        wml_cond_wait(s->wake, s->lock, s->every_ms);
+        wml_mutex_unlock(s->lock);
+        take(s, &last_ns, &last_cpu);
+        wml_mutex_lock(s->lock);
+    }
+    wml_mutex_unlock(s->lock);
+}
+
+struct wml_sampler *wml_sampler_start(unsigned every_ms)
+{
+    struct wml_sampler *s = wml_xcalloc(1, sizeof *s);
+    struct wml_err ignored = {0};
+    s->lock = wml_mutex_new();
+    s->wake = wml_cond_new();
+    s->every_ms = every_ms;
+    if (wml_thread_start(&s->thread, run, s, &ignored)) return s;
+    wml_mutex_free(s->lock);
+    wml_cond_free(s->wake);
+    free(s);
+    return NULL;
+}
+
+struct wml_usage wml_sampler_stop(struct wml_sampler *s)
+{
+    struct wml_usage u = {0};
+    if (!s) return u;
+    wml_mutex_lock(s->lock);
+    s->stop = true;
+    wml_cond_signal(s->wake);
+    wml_mutex_unlock(s->lock);
+    wml_thread_join(s->thread);
+    u = s->sum;
+    if (u.n) {
+        u.cpu_mean_percent /= (double)u.n;
+        u.rss_mean_mb /= (double)u.n;
+    }
+    wml_mutex_free(s->lock);
+    wml_cond_free(s->wake);
+    free(s);
+    return u;
+}

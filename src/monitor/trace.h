@@ -1,0 +1,44 @@
+/* monitor/trace.h - operator traces: what EPs and ONNX Runtime wrote while a model ran, as one kind of row.
+ *
+ * Inputs are files of others and are not trusted: sizes are bounded, broken rows are counted and skipped,
+ * and a file that makes no sense is an error that names the line. */
+#ifndef WML_MONITOR_TRACE_H
+#define WML_MONITOR_TRACE_H
+
+#include "base/vec.h"
+
+struct wml_trace_row { /* one operator; strings in the trace's arena */
+    struct wml_str name, op_type, ep; /* op_type absent: not known */
+    size_t partition;  /* of the EP, from 0 */
+    int64_t op_id;     /* -1: none */
+    double duration_us, percent; /* means over the samples; percent of the whole */
+    double start_us;   /* of the first sample, -1: not known */
+    WML_VEC(double) sample_us;
+    double cycles;     /* mean; 0: none */
+    bool fused;        /* stands for a whole partition of an EP */
+};
+
+struct wml_trace {
+    struct wml_arena arena;
+    WML_VEC(struct wml_trace_row) row; /* slowest first once wml_trace_finish was called */
+    size_t runs, partitions; /* measured runs; partitions of the EP per run */
+    size_t dropped;          /* rows or blocks that were broken or incomplete */
+    /* Of the EP's own file. */
+    double hvx_threads, accel_cycles, accel_us, finalize_us, execute_us; /* means; 0: not said */
+    size_t blocks, node_rows;
+};
+
+void wml_trace_release(struct wml_trace *t);
+/* Sorts by duration and sets percent over the sum of all rows where it is 0. */
+void wml_trace_finish(struct wml_trace *t);
+
+/* The QNN EP's CSV, and others that write the same columns. runs: warmup + measured of the traced session;
+ * the blocks of warmup runs are left out. WML_E_FORMAT: a required column is missing, or text is broken. */
+bool wml_trace_qnn(struct wml_str csv, size_t warmup, size_t runs, const char *ep, struct wml_trace *out,
+                   struct wml_err *err);
+
+/* ORT's session profile (JSON): a row per node and EP. Nodes that an EP compiled into one are `fused`. With
+ * the OpenVINO EP's own events inside a fused node, those become rows and the fused one goes. */
+bool wml_trace_ort(struct wml_str json, size_t warmup, size_t runs, struct wml_trace *out, struct wml_err *err);
+
+#endif

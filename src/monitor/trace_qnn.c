@@ -1,0 +1,206 @@
+/* The profiling CSV of the QNN EP.
+ *
+ *     Msg Timestamp,Message,Time,Unit of Measurement,Timing Source,Event Level,Event Identifier
+ *     0,BACKEND,334471462,CYCLES,BACKEND,ROOT,Accelerator (execute) time (cycles)     opens a block
+ *     0,NODE,555236,CYCLES,BACKEND,SUB-EVENT,Conv@0_token_1:OpId_23 (cycles)
+ *     0,BACKEND,1982974,US,BACKEND,ROOT,Accelerator (execute) time                    closes it
+ *
+ * One block per partition and run, partitions in the same order in every run. Operator ids repeat between
+ * partitions, so a row is (partition, id). A cycle count becomes time by its own block's totals. */
+#include "monitor/trace.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+
+#include "base/map.h"
+#include "base/num.h"
+#include "text/csv.h"
+
+enum { MAX_BLOCK_NODES = 1 << 20, MAX_BLOCKS = 1 << 20 };
+
+struct node {
+    struct wml_str name;
+    int64_t id;
+    double cycles;
+};
+
+struct block {
+    WML_VEC(struct node) node;
+    double cycles, us;
+};
+
+struct reader {
+    struct wml_trace *t;
+    WML_VEC(struct block) block;
+    struct block open;
+    bool is_open;
+    size_t message, time, unit, level, id; /* columns */
+    double hvx_sum, finalize, execute_sum;
+    size_t n_hvx, n_execute;
+};
+
+/* "name_token_1_2:OpId_23 (cycles)" -> name and 23. */
+static bool split_identifier(struct wml_str s, struct wml_str *name, int64_t *id)
+{
+    struct wml_str mark = WML_STR("OpId_"), digits;
+    if (!wml_str_ends(s, " (cycles)")) return false;
+    s = wml_str_sub(s, 0, s.len - 9);
+    size_t at = SIZE_MAX;
+    for (size_t i = 0; i + mark.len <= s.len; i++)
+        if (memcmp(s.ptr + i, mark.ptr, mark.len) == 0) at = i;
+    if (at == SIZE_MAX || at == 0 || (s.ptr[at - 1] != ':' && s.ptr[at - 1] != ' ')) return false;
+    digits = wml_str_sub(s, at + mark.len, s.len);
+    if (!wml_parse_i64(digits, id)) return false;
+    *name = wml_str_sub(s, 0, at - 1);
+    return true;
+}
+
+/* Cuts a trailing _token_<d> or _token_<d>_<d>. */
+static struct wml_str without_token(struct wml_str s)
+{
+    struct wml_str mark = WML_STR("_token_");
+    for (size_t i = s.len; i-- > 0;) {
+        if (i + mark.len > s.len || memcmp(s.ptr + i, mark.ptr, mark.len) != 0) continue;
+        bool digits = i + mark.len < s.len;
+        for (size_t k = i + mark.len; k < s.len; k++) digits = digits && (isdigit((unsigned char)s.ptr[k]) || s.ptr[k] == '_');
+        if (digits) return wml_str_sub(s, 0, i);
+    }
+    return s;
+}
+
+static bool find_columns(struct reader *r, const struct wml_csv *c, struct wml_err *err)
+{
+    static const char *const name[] = {"Message", "Time", "Unit of Measurement", "Event Level", "Event Identifier"};
+    size_t *column[] = {&r->message, &r->time, &r->unit, &r->level, &r->id};
+    for (size_t i = 0; i < WML_COUNT(name); i++) {
+        *column[i] = wml_csv_find(c, name[i]);
+        if (*column[i] == SIZE_MAX) return wml_fail(err, WML_E_FORMAT, "the profiling CSV has no column '%s'", name[i]);
+    }
+    return true;
+}
+
+static void close_block(struct reader *r)
+{
+    if (r->is_open && r->open.node.len && r->open.us > 0 && r->block.len < MAX_BLOCKS) {
+        WML_PUSH(&r->block, r->open);
+    } else {
+        if (r->is_open && r->open.node.len) r->t->dropped++;
+        WML_VEC_RELEASE(&r->open.node);
+    }
+    r->open = (struct block){0};
+    r->is_open = false;
+}
+
+static void take_node(struct reader *r, struct wml_str id, double cycles)
+{
+    struct node n = {.cycles = cycles};
+    if (!split_identifier(id, &n.name, &n.id)) return;
+    if (!r->is_open || r->open.node.len >= MAX_BLOCK_NODES) {
+        r->t->dropped++;
+        return;
+    }
+    n.name = wml_arena_str(&r->t->arena, without_token(n.name));
+    WML_PUSH(&r->open.node, n);
+    r->t->node_rows++;
+}
+
+static void take_root(struct reader *r, struct wml_str message, struct wml_str id, bool cycles, double v)
+{
+    if (cycles && wml_str_is(id, "Accelerator (execute) time (cycles)")) {
+        close_block(r);
+        r->is_open = true;
+        r->open.cycles = v;
+    } else if (wml_str_is(id, "Accelerator (execute) time")) {
+        if (r->is_open) r->open.us = v;
+        close_block(r);
+    } else if (wml_str_starts(id, "Number of HVX threads")) {
+        r->hvx_sum += v;
+        r->n_hvx++;
+    } else if (wml_str_is(message, "FINALIZE") || wml_str_is(message, "INIT")) {
+        r->finalize += v;
+    } else if (wml_str_is(message, "EXECUTE")) {
+        r->execute_sum += v;
+        r->n_execute++;
+    }
+}
+
+static bool read_rows(struct reader *r, struct wml_str csv, struct wml_err *err)
+{
+    struct wml_csv c;
+    struct wml_err bad = {0};
+    wml_csv_init(&c, csv);
+    bool ok = wml_csv_next(&c, &bad) && find_columns(r, &c, err);
+    if (!ok && bad.code == WML_OK && (!err || err->code == WML_OK)) wml_fail(err, WML_E_FORMAT, "the profiling CSV is empty");
+    size_t most = WML_MAX(WML_MAX(r->message, r->time), WML_MAX(WML_MAX(r->unit, r->level), r->id));
+    while (ok && wml_csv_next(&c, &bad)) {
+        double v;
+        if (c.field.len <= most || !wml_parse_f64(wml_str_trim(c.field.at[r->time]), &v)) {
+            r->t->dropped++;
+            continue;
+        }
+        struct wml_str message = c.field.at[r->message], level = c.field.at[r->level], id = wml_str_trim(c.field.at[r->id]);
+        bool cycles = wml_str_is(c.field.at[r->unit], "CYCLES");
+        if (wml_str_is(level, "ROOT")) take_root(r, message, id, cycles, v);
+        else if (wml_str_is(message, "NODE") && cycles) take_node(r, id, v);
+    }
+    if (ok && bad.code != WML_OK) {
+        if (err) *err = bad;
+        ok = false;
+    }
+    wml_csv_release(&c);
+    return ok;
+}
+
+/* Blocks of warmup runs go; an incomplete last run goes. */
+static void add_up(struct reader *r, size_t warmup, size_t runs, const char *ep)
+{
+    struct wml_trace *t = r->t;
+    struct wml_map index = {0};
+    size_t per_run = runs ? r->block.len / runs : 0;
+    if (!per_run) per_run = r->block.len ? 1 : 0;
+    t->partitions = per_run;
+    t->blocks = r->block.len;
+    size_t whole = per_run ? r->block.len / per_run : 0;
+    t->dropped += per_run ? r->block.len % per_run : 0;
+    t->runs = whole > warmup ? whole - warmup : 0;
+    for (size_t run = warmup; run < whole; run++)
+        for (size_t p = 0; p < per_run; p++) {
+            const struct block *b = &r->block.at[run * per_run + p];
+            t->accel_cycles += b->cycles / (double)t->runs;
+            t->accel_us += b->us / (double)t->runs;
+            for (size_t k = 0; k < b->node.len; k++) {
+                const struct node *n = &b->node.at[k];
+                struct wml_str key = wml_arena_fmt(&t->arena, "%zu:%" PRId64, p, n->id);
+                uintptr_t at = (uintptr_t)wml_map_get(&index, key);
+                if (!at) {
+                    struct wml_trace_row row = {.name = n->name, .ep = wml_str(ep), .partition = p, .op_id = n->id, .start_us = -1};
+                    WML_PUSH(&t->row, row);
+                    at = t->row.len;
+                    wml_map_put(&index, key, (void *)at);
+                }
+                struct wml_trace_row *row = &t->row.at[at - 1];
+                double us = b->cycles > 0 ? n->cycles * b->us / b->cycles : 0;
+                WML_PUSH(&row->sample_us, us);
+                row->duration_us += us / (double)t->runs;
+                row->cycles += n->cycles / (double)t->runs;
+            }
+        }
+    wml_map_release(&index);
+}
+
+bool wml_trace_qnn(struct wml_str csv, size_t warmup, size_t runs, const char *ep, struct wml_trace *out,
+                   struct wml_err *err)
+{
+    struct reader r = {.t = out};
+    bool ok = read_rows(&r, csv, err);
+    close_block(&r);
+    if (ok) add_up(&r, warmup, runs, ep);
+    out->hvx_threads = r.n_hvx ? r.hvx_sum / (double)r.n_hvx : 0;
+    out->finalize_us = r.finalize;
+    out->execute_us = r.n_execute ? r.execute_sum / (double)r.n_execute : 0;
+    for (size_t i = 0; i < out->row.len; i++)
+        if (out->accel_cycles > 0) out->row.at[i].percent = 100 * out->row.at[i].cycles / out->accel_cycles;
+    for (size_t i = 0; i < r.block.len; i++) WML_VEC_RELEASE(&r.block.at[i].node);
+    WML_VEC_RELEASE(&r.block);
+    return ok;
+}

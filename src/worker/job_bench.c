@@ -1,0 +1,240 @@
+/* Job "bench": opens a model on a target, runs it many times on one set of inputs, and tells every time.
+ *
+ * request {"model","target","level","threads","feed","iterations","warmup","duration_ms","monitor",
+ *          "samples": FILE or absent, "profile": prefix of ORT's profile or absent}
+ * reply   {"target",..,"resolve_ms","inputs":[{"name","dtype","shape"}],"outputs":[..],"notes":[..],"batch",
+ *          "warmup_ms":[..],"samples_ms":[..],"elapsed_ms","interrupted","memory":{bytes},"usage":{..},
+ *          "ort_profile","ep_log"}
+ *
+ * A timed run is one call of wml_run_once and two readings of the clock. Progress and the file of samples
+ * (doubles, appended every quarter of a second, so that a crash keeps what was measured) come between runs. */
+#include "worker/job.h"
+
+#include "monitor/sampler.h"
+#include "os/file.h"
+#include "os/sys.h"
+#include "worker/feed.h"
+
+enum { NOTE_NS = 100000000, CHECKPOINT_NS = 250000000, MONITOR_MS = 100 };
+
+struct bench {
+    struct wml_job_io *io;
+    const struct wml_json_val *request;
+    struct wml_job_session *s;
+    struct wml_feed feed;
+    struct wml_run *run;
+    WML_VEC(double) warmup, sample;
+    size_t n_warmup, n_iterations, saved;
+    uint64_t duration_ns, elapsed_ns;
+    const char *samples_file;
+    bool interrupted;
+    uint64_t rss_before, rss_loaded, rss_after, rss_peak;
+    struct wml_usage usage;
+    struct wml_buf profile;
+};
+
+static bool load(struct bench *b, struct wml_err *err)
+{
+    struct wml_session_opts opts = {.record_placement = true};
+    struct wml_job_session *s = b->s;
+    struct wml_model_source m = {.path = wml_arena_cstr(&s->arena, wml_json_get_str(b->request, "model"))};
+    struct wml_str profile = wml_json_get_str(b->request, "profile");
+    opts.level = wml_opt_level_named(wml_json_get_str(b->request, "level"), WML_LEVEL_ALL);
+    opts.threads = (unsigned)wml_json_get_int(b->request, "threads", 0);
+    if (profile.len) opts.profile_prefix = wml_arena_cstr(&s->arena, profile);
+    wml_target_session(&s->target, &opts);
+    wml_rss_peak_reset();
+    b->rss_before = wml_rss();
+    wml_job_phase(b->io, "load");
+    wml_note_progress(b->io->cx, "Loading", NULL, 0, 0, NULL);
+    uint64_t start = wml_now_ns();
+    if (!wml_session_open_falling(s->ort, &m, &opts, &s->level, s->level_note, &s->session, err)) return false;
+    s->load_ms = (double)(wml_now_ns() - start) / 1e6;
+    b->rss_loaded = wml_rss();
+    return true;
+}
+
+static bool prepare(struct bench *b, struct wml_err *err)
+{
+    struct wml_feed_spec spec;
+    size_t n = 0;
+    const struct wml_io *inputs = wml_session_inputs(b->s->session, &n);
+    if (!wml_feed_spec_get(wml_json_get(b->request, "feed"), &b->s->arena, &spec, err)) return false;
+    return wml_feed_make(inputs, n, &spec, &b->feed, err) &&
+           wml_run_new(b->s->session, b->feed.view.at, b->feed.view.len, &b->run, err);
+}
+
+static void checkpoint(struct bench *b)
+{
+    struct wml_err ignored = {0};
+    if (!b->samples_file || b->saved == b->sample.len) return;
+    struct wml_str bytes = {(const char *)(b->sample.at + b->saved), (b->sample.len - b->saved) * sizeof(double)};
+    if (wml_file_append(b->samples_file, bytes, &ignored)) b->saved = b->sample.len;
+}
+
+static bool is_over(const struct bench *b, size_t done, size_t n, uint64_t spent, bool timed)
+{
+    if (timed && b->duration_ns) return spent >= b->duration_ns && done > 0;
+    return done >= n;
+}
+
+/* n runs, or as many as fit into the duration. */
+static bool loop(struct bench *b, size_t n, bool timed, struct wml_err *err)
+{
+    const char *stage = timed ? "Running" : "Warming up";
+    const atomic_bool *cancel = b->io->cx->cancel;
+    uint64_t begin = wml_now_ns(), last_note = begin, last_save = begin, now = begin;
+    uint64_t total = timed && b->duration_ns ? 0 : n;
+    wml_job_phase(b->io, timed ? "run" : "warmup");
+    for (size_t done = 0; !is_over(b, done, n, now - begin, timed);) {
+        uint64_t start = wml_now_ns();
+        if (!wml_run_once(b->run, err)) return false;
+        now = wml_now_ns();
+        double ms = (double)(now - start) / 1e6;
+        if (timed) WML_PUSH(&b->sample, ms);
+        else WML_PUSH(&b->warmup, ms);
+        done++;
+        if (now - last_note >= NOTE_NS || done == 1) {
+            wml_note_progress(b->io->cx, stage, NULL, done, total, "runs");
+            last_note = now;
+        }
+        if (timed && now - last_save >= CHECKPOINT_NS) {
+            checkpoint(b);
+            last_save = now;
+        }
+        if (cancel && atomic_load(cancel)) {
+            b->interrupted = true;
+            break;
+        }
+    }
+    if (timed) b->elapsed_ns = wml_now_ns() - begin;
+    return true;
+}
+
+static bool measure(struct bench *b, struct wml_err *err)
+{
+    struct wml_sampler *sampler = wml_json_get_bool(b->request, "monitor", false) ? wml_sampler_start(MONITOR_MS) : NULL;
+    bool ok = loop(b, b->n_warmup, false, err) && (b->interrupted || loop(b, b->n_iterations, true, err));
+    b->usage = wml_sampler_stop(sampler);
+    b->rss_after = wml_rss();
+    b->rss_peak = wml_rss_peak();
+    checkpoint(b);
+    if (wml_json_get_str(b->request, "profile").len) {
+        struct wml_err ignored = {0};
+        wml_job_phase(b->io, "trace");
+        wml_session_end_profile(b->s->session, &b->profile, &ignored);
+    }
+    return ok;
+}
+
+static void put_ios(struct wml_json *j, const char *key, const struct wml_io *io, size_t n)
+{
+    wml_json_key(j, key);
+    wml_json_begin(j, '[');
+    for (size_t i = 0; i < n; i++) {
+        wml_json_begin(j, '{');
+        wml_json_key(j, "name");
+        wml_json_put_cstr(j, io[i].name);
+        wml_json_key(j, "dtype");
+        wml_json_put_cstr(j, wml_dtype_name((int)io[i].dtype));
+        wml_json_key(j, "shape");
+        wml_json_begin(j, '[');
+        for (size_t k = 0; k < io[i].rank; k++) {
+            if (io[i].dim[k] >= 0) wml_json_put_int(j, io[i].dim[k]);
+            else wml_json_put_null(j);
+        }
+        wml_json_end(j, ']');
+        wml_json_end(j, '}');
+    }
+    wml_json_end(j, ']');
+}
+
+static void put_samples(struct wml_json *j, const char *key, const double *at, size_t n)
+{
+    wml_json_key(j, key);
+    wml_json_begin(j, '[');
+    for (size_t i = 0; i < n; i++) wml_json_put_fixed(j, at[i], 6);
+    wml_json_end(j, ']');
+}
+
+static void put_number(struct wml_json *j, const char *key, double v)
+{
+    wml_json_key(j, key);
+    wml_json_put_num(j, v);
+}
+
+static void put_memory(struct wml_json *j, const struct bench *b)
+{
+    wml_json_key(j, "memory");
+    wml_json_begin(j, '{');
+    put_number(j, "baseline", (double)b->rss_before);
+    put_number(j, "loaded", (double)b->rss_loaded);
+    put_number(j, "after", (double)b->rss_after);
+    put_number(j, "peak", (double)b->rss_peak);
+    wml_json_end(j, '}');
+    wml_json_key(j, "usage");
+    wml_json_begin(j, '{');
+    put_number(j, "cpu_mean", b->usage.cpu_mean_percent);
+    put_number(j, "cpu_peak", b->usage.cpu_peak_percent);
+    put_number(j, "rss_mean", b->usage.rss_mean_mb);
+    put_number(j, "rss_last", b->usage.rss_last_mb);
+    put_number(j, "rss_peak", b->usage.rss_peak_mb);
+    put_number(j, "samples", (double)b->usage.n);
+    wml_json_end(j, '}');
+}
+
+static void put_reply(struct wml_json *j, const struct bench *b)
+{
+    size_t n_in = 0, n_out = 0;
+    if (b->s->session) {
+        const struct wml_io *in = wml_session_inputs(b->s->session, &n_in), *out = wml_session_outputs(b->s->session, &n_out);
+        put_ios(j, "inputs", in, n_in);
+        put_ios(j, "outputs", out, n_out);
+    }
+    wml_json_key(j, "notes");
+    wml_json_begin(j, '[');
+    for (size_t i = 0; i < b->feed.note.len; i++) wml_json_put_cstr(j, b->feed.note.at[i]);
+    wml_json_end(j, ']');
+    wml_json_key(j, "batch");
+    wml_json_put_int(j, b->feed.batch);
+    put_samples(j, "warmup_ms", b->warmup.at, b->warmup.len);
+    put_samples(j, "samples_ms", b->sample.at, b->sample.len);
+    wml_json_key(j, "elapsed_ms");
+    wml_json_put_fixed(j, (double)b->elapsed_ns / 1e6, 3);
+    wml_json_key(j, "interrupted");
+    wml_json_put_bool(j, b->interrupted);
+    put_memory(j, b);
+    wml_json_key(j, "ort_profile");
+    wml_json_put_str(j, b->profile.len ? wml_buf_view(&b->profile) : WML_NO_STR);
+    wml_json_key(j, "ep_log");
+    wml_json_put_str(j, b->s->ort ? wml_ort_last_log(b->s->ort) : WML_NO_STR);
+}
+
+static bool bench(struct wml_job_io *io, const struct wml_json_doc *doc, struct wml_err *err)
+{
+    const struct wml_json_val *request = wml_json_root(doc);
+    struct bench b = {.io = io, .request = request};
+    struct wml_json j = {.out = &io->reply};
+    struct wml_str samples = wml_json_get_str(request, "samples");
+    bool ok = wml_job_target(io, request, &b.s, err);
+    b.n_warmup = (size_t)wml_json_get_int(request, "warmup", 0);
+    b.n_iterations = (size_t)wml_json_get_int(request, "iterations", 1);
+    b.duration_ns = (uint64_t)(wml_json_get_num(request, "duration_ms", 0) * 1e6);
+    if (samples.len) b.samples_file = wml_arena_cstr(&b.s->arena, samples);
+    ok = ok && load(&b, err) && prepare(&b, err) && measure(&b, err);
+    wml_json_begin(&j, '{');
+    wml_job_session_put(&j, b.s);
+    put_reply(&j, &b);
+    wml_json_end(&j, '}');
+    wml_run_free(b.run);
+    wml_feed_release(&b.feed);
+    WML_VEC_RELEASE(&b.warmup);
+    WML_VEC_RELEASE(&b.sample);
+    wml_buf_release(&b.profile);
+    return ok;
+}
+
+const struct wml_job wml_job_bench = {
+    .name = "bench", .summary = "Run a model many times and tell every time",
+    .run = bench, .teardown = wml_job_session_teardown,
+};
