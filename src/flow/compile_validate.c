@@ -131,7 +131,7 @@ bool wml_compile_validate(struct wml_compile_run *r, struct wml_compile_unit *u,
     ok = u->validated = judge(r, u, &got, u->compared ? &want : NULL, err);
 done:
     if (!ok) {
-        wml_wrap(err, "validation of the compiled model failed, nothing was written");
+        wml_wrap(err, "validation of the compiled model failed and nothing was written (--no-validate keeps it)");
         wml_hint(err, "--no-validate keeps the compiled model as it is; -v shows what the EP said");
     }
     wml_npys_release(&got);

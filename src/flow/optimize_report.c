@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "flow/optimize_internal.h"
+#include "flow/placement.h"
 #include "graph/edit.h"
 
 static size_t count_in(const struct wml_op_counts *c, struct wml_str name)
@@ -159,29 +160,6 @@ static void put_verify(struct wml_item *root, const struct wml_optimize_run *r)
     }
 }
 
-static void put_placement(struct wml_item *root, struct wml_item *target, const struct wml_json_val *list)
-{
-    static const struct wml_column columns[] = {{.label = "Provider"}, {.label = "Nodes", .right = true},
-                                                {.label = "Operators"}};
-    if (!wml_json_is_array(list)) return;
-    wml_item_json(target, "placement", list);
-    struct wml_item *table = wml_item_table(root, NULL, "Where the nodes run on the target", columns, WML_COUNT(columns));
-    for (size_t i = 0; i < wml_json_len(list); i++) {
-        const struct wml_json_val *e = wml_json_at(list, i), *ops = wml_json_get(e, "op_types"), *n;
-        struct wml_item *row = wml_table_row(table);
-        struct wml_buf text = {0};
-        struct wml_json_iter it = {0};
-        struct wml_str key;
-        while (wml_json_next(ops, &it, &key, &n) && it.i <= 5)
-            wml_buf_fmt(&text, "%s%.*s %" PRId64, text.len ? ", " : "", WML_ARG(key), wml_json_int(n, 0));
-        if (wml_json_len(ops) > 5) wml_buf_cstr(&text, ", ...");
-        wml_item_str(row, NULL, "Provider", wml_json_get_str(e, "ep"));
-        wml_item_int(row, NULL, "Nodes", wml_json_get_int(e, "nodes", 0), WML_SHOW_COUNT);
-        wml_item_str(row, NULL, "Operators", wml_buf_view(&text));
-        wml_buf_release(&text);
-    }
-}
-
 static void put_target(struct wml_item *root, const struct wml_optimize_run *r)
 {
     const struct wml_json_val *reply = r->placement ? wml_json_root(r->placement) : NULL;
@@ -223,7 +201,9 @@ void wml_optimize_report(const struct wml_optimize_run *r, struct wml_report *ou
     wml_item_int(root, "opset", "Opset", wml_model_opset(r->model, ""), WML_SHOW_PLAIN);
     put_passes(root, r);
     put_verify(root, r);
-    put_placement(root, wml_item_find(root, "target"), wml_json_get(reply, "placement"));
+    if (r->args->has_target)
+        wml_item_placement(wml_item_find(root, "target"), "placement", root, "Where the nodes run on the target",
+                           wml_json_get(reply, "placement"));
     struct wml_item *warnings = wml_item_array(root, "warnings", NULL);
     for (size_t i = 0; i < r->warning.len; i++) wml_item_cstr(warnings, NULL, NULL, r->warning.at[i]);
 }

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "flow/perf_internal.h"
+#include "flow/placement.h"
 #include "os/path.h"
 #include "os/sys.h"
 #include "os/thread.h"
@@ -199,32 +200,6 @@ static void put_memory(struct wml_item *root, const struct wml_perf_run *r)
                   loaded - base, after - loaded, peak);
 }
 
-static void put_placement(struct wml_item *root, const struct wml_perf_run *r)
-{
-    static const struct wml_column columns[] = {{.label = "Provider"}, {.label = "Nodes", .right = true}, {.label = "Operators"}};
-    const struct wml_json_val *list = reply_of(r, "placement");
-    if (!wml_json_is_array(list)) {
-        wml_item_null(root, "placement", NULL);
-        return;
-    }
-    wml_item_json(root, "placement", list);
-    struct wml_item *table = wml_item_table(root, NULL, "Where the nodes run", columns, WML_COUNT(columns));
-    for (size_t i = 0; i < wml_json_len(list); i++) {
-        const struct wml_json_val *e = wml_json_at(list, i), *ops = wml_json_get(e, "op_types"), *n;
-        struct wml_item *row = wml_table_row(table);
-        struct wml_buf text = {0};
-        struct wml_json_iter it = {0};
-        struct wml_str key;
-        while (wml_json_next(ops, &it, &key, &n) && it.i <= 5)
-            wml_buf_fmt(&text, "%s%.*s %" PRId64, text.len ? ", " : "", WML_ARG(key), wml_json_int(n, 0));
-        if (wml_json_len(ops) > 5) wml_buf_cstr(&text, ", ...");
-        wml_item_str(row, NULL, "Provider", wml_json_get_str(e, "ep"));
-        wml_item_int(row, NULL, "Nodes", wml_json_get_int(e, "nodes", 0), WML_SHOW_COUNT);
-        wml_item_str(row, NULL, "Operators", wml_buf_view(&text));
-        wml_buf_release(&text);
-    }
-}
-
 /* p90 with inclusive interpolation, as the trace table defines it. */
 static int by_value(const void *a, const void *b)
 {
@@ -294,7 +269,7 @@ void wml_perf_report(struct wml_perf_run *r, struct wml_report *out, const struc
     put_samples(root, r);
     put_monitor(root, r);
     put_memory(root, r);
-    put_placement(root, r);
+    wml_item_placement(root, "placement", root, "Where the nodes run", reply_of(r, "placement"));
     put_trace(root, r);
     struct wml_item *list = wml_item_array(root, "input_notes", NULL);
     for (size_t i = 0; i < wml_json_len(notes); i++) {
