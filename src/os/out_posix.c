@@ -1,12 +1,14 @@
 /* Atomic output on POSIX: a hidden neighbour, fsync, rename. Names of open neighbours are kept in a small
  * table so that a second Ctrl-C can remove them; it is the one piece of state that outlives a call, since
- * a signal handler can be handed nothing. */
+ * a signal handler can be handed nothing. A target that is no ordinary file (/dev/null, a pipe) is written
+ * as it is: renaming over it would destroy it. */
 #include "os/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdatomic.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "os/fail.h"
@@ -46,26 +48,66 @@ static bool fail(struct wml_out *o, int code, const char *what, struct wml_err *
     return wml_fail_system(err, code, what, o->path);
 }
 
-bool wml_out_open(struct wml_out *o, const char *path, struct wml_err *err)
+/* The hidden neighbour of o->path, with a name that nobody has yet. */
+static int make_temp(struct wml_out *o)
 {
     struct wml_buf temp = {0}, name = {0};
-    struct wml_str dir = wml_path_dir(wml_str(path)), base = wml_path_name(wml_str(path));
-    *o = (struct wml_out){.path = wml_xstrdup(path)};
-    wml_buf_fmt(&name, ".%.*s.%d.%06" PRIx64 ".tmp", WML_ARG(wml_str_sub(base, 0, 180)), wml_pid(),
-                wml_now_ns() & 0xffffff);
-    wml_path_join(&temp, dir, wml_buf_view(&name));
-    o->temp = wml_xstrdup(wml_buf_text(&temp));
+    struct wml_str dir = wml_path_dir(wml_str(o->path)), base = wml_path_name(wml_str(o->path));
+    int fd = -1;
+    for (int attempt = 0; fd < 0 && attempt < 100; attempt++) {
+        uint32_t random = 0;
+        if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random) random = (uint32_t)wml_now_ns();
+        wml_buf_clear(&temp);
+        wml_buf_clear(&name);
+        wml_buf_fmt(&name, ".%.*s.%d.%08" PRIx32 ".tmp", WML_ARG(wml_str_sub(base, 0, 180)), wml_pid(), random);
+        wml_path_join(&temp, dir, wml_buf_view(&name));
+        fd = open(wml_buf_text(&temp), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd < 0 && errno != EEXIST) break;
+    }
+    int code = errno;
+    if (fd >= 0) {
+        o->temp = wml_xstrdup(wml_buf_text(&temp));
+        remember(o->temp);
+    }
     wml_buf_release(&temp);
     wml_buf_release(&name);
-    remember(o->temp);
-    int fd = open(o->temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd < 0) {
-        int code = errno;
-        fail(o, code, "create", err);
-        if (code == ENOENT) wml_hint(err, "the folder '%.*s' does not exist: make it first", WML_ARG(dir));
+    errno = code;
+    return fd;
+}
+
+/* A link is written through: its target is what gets replaced. */
+static char *final_path(const char *path)
+{
+    struct stat st;
+    char *real = lstat(path, &st) == 0 && S_ISLNK(st.st_mode) ? realpath(path, NULL) : NULL;
+    return real ? real : wml_xstrdup(path);
+}
+
+bool wml_out_open(struct wml_out *o, const char *path, struct wml_err *err)
+{
+    struct stat old;
+    *o = (struct wml_out){.path = final_path(path)};
+    bool exists = stat(o->path, &old) == 0;
+    int fd;
+    if (exists && S_ISDIR(old.st_mode)) {
+        wml_fail(err, WML_E_IO, "%s is a folder, not a file", path);
+        wml_hint(err, "give a file name inside it");
         wml_out_release(o);
         return false;
     }
+    if (exists && !S_ISREG(old.st_mode)) fd = open(o->path, O_WRONLY | O_CLOEXEC);
+    else fd = make_temp(o);
+    if (fd < 0) {
+        int code = errno;
+        fail(o, code, "create", err);
+        if (code == ENOENT) {
+            struct wml_str dir = wml_path_dir(wml_str(o->path));
+            wml_hint(err, "the folder '%.*s' does not exist: make it first", WML_ARG(dir));
+        }
+        wml_out_release(o);
+        return false;
+    }
+    if (exists && o->temp) fchmod(fd, old.st_mode & 0777);
     o->file = (intptr_t)fd + 1;
     o->pending = wml_xrealloc(NULL, PENDING);
     return true;
@@ -158,6 +200,7 @@ bool wml_out_finish(struct wml_out *o, struct wml_err *err)
 bool wml_out_commit(struct wml_out *o, struct wml_err *err)
 {
     if (!wml_out_finish(o, err)) return false;
+    if (!o->temp) return true; /* written in place */
     if (rename(o->temp, o->path) != 0) return fail(o, errno, "rename to", err);
     forget(o->temp);
     free(o->temp);

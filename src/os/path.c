@@ -1,14 +1,23 @@
 /* Paths as text. */
 #include "os/path.h"
 
-#include "os/sys.h"
-
 static bool is_sep(char c)
 {
 #ifdef _WIN32
     if (c == '\\') return true;
 #endif
     return c == '/';
+}
+
+/* Whether the system takes the two for one. */
+static bool same(char a, char b)
+{
+#ifdef _WIN32
+    if (is_sep(a) && is_sep(b)) return true;
+    if (a >= 'A' && a <= 'Z') a = (char)(a - 'A' + 'a');
+    if (b >= 'A' && b <= 'Z') b = (char)(b - 'A' + 'a');
+#endif
+    return a == b;
 }
 
 /* Length of "C:" at the start, 0 elsewhere. */
@@ -75,6 +84,10 @@ void wml_path_normal(struct wml_buf *out, struct wml_str p)
     wml_buf_add(out, p.ptr, d);
     bool absolute = wml_path_is_absolute(p);
     if (absolute) wml_buf_char(out, '/');
+#ifdef _WIN32
+    /* "//server/share" and "//?/C:/x" keep both. */
+    if (d == 0 && p.len > 2 && is_sep(p.ptr[0]) && is_sep(p.ptr[1]) && !is_sep(p.ptr[2])) wml_buf_char(out, '/');
+#endif
     floor = out->len;
     while (at < p.len) {
         size_t end = at;
@@ -106,9 +119,10 @@ void wml_path_relative(struct wml_buf *out, struct wml_str p, struct wml_str dir
         wml_buf_str(out, p);
         return;
     }
-    for (i = 0; i < p.len && i < dir.len && p.ptr[i] == dir.ptr[i]; i++)
+    for (i = 0; i < p.len && i < dir.len && same(p.ptr[i], dir.ptr[i]); i++)
         if (is_sep(p.ptr[i])) common = i + 1;
-    if (i == dir.len && i < p.len && is_sep(p.ptr[i])) common = i + 1;
+    if (i == dir.len && (i == p.len || is_sep(p.ptr[i]))) common = i + (i < p.len);
+    else if (i == p.len && is_sep(dir.ptr[i])) common = i;
     bool first = true;
     for (size_t k = common; k < dir.len;) {
         size_t end = k;

@@ -1,6 +1,6 @@
 /* os/spawn.h - child processes.
  *
- * The child gets `input` on stdin (written by a thread of ours), a private pipe whose descriptor number
+ * The child gets `input` on stdin, a private pipe whose descriptor number
  * is told to it in the environment variable WINML_CHANNEL (Windows: an inherited HANDLE), and stdout
  * and stderr captured into one bounded tail. It dies when this process dies (PR_SET_PDEATHSIG with a
  * check of the parent; a Job object on Windows), and it runs in its own process group, which is killed
@@ -33,22 +33,22 @@ struct wml_spawn {
 struct wml_child_result {
     enum wml_child_how how;
     int64_t status;
-    uint64_t peak_rss; /* bytes; 0: not known */
+    uint64_t peak_rss; /* bytes; 0: not known. Linux: never less than our own heap at the start */
     double wall_ms;
     struct wml_buf output; /* tail of stdout and stderr */
 };
 
-/* One call: starts, feeds, listens, waits, reaps; no process is left behind. false only when it could
- * not start. `stop_after` is asked about the deadline: timeout_ms 0 means none; on_line may return a new
- * deadline in ms from now (0: keep). result is filled and must be released in both cases. */
 struct wml_child_hooks {
     void *arg;
     /* One line of the channel without its newline. Returning > 0 sets the time limit to that many ms
      * from now; 0 keeps it. */
     uint64_t (*on_line)(void *arg, struct wml_str line);
-    const atomic_bool *cancel;
-    uint64_t timeout_ms;
+    const atomic_bool *cancel; /* NULL: none */
+    uint64_t timeout_ms;       /* 0: none */
 };
+/* One call: starts, feeds, listens, waits, reaps; no process is left behind. false only when it could
+ * not start. Once the child is dead its group is killed too, and what is still in the pipes is read for
+ * at most 200 ms. result is filled and must be released in both cases. */
 bool wml_child_run(const struct wml_spawn *s, const struct wml_child_hooks *hooks,
                    struct wml_child_result *result, struct wml_err *err);
 void wml_child_result_release(struct wml_child_result *r);

@@ -19,7 +19,8 @@
 
 extern char **environ;
 
-enum { CHANNEL_FD = 3, DRAIN_MS = 200, CANCEL_POLL_MS = 50, PIECE = 65536, LINE_MAX_BYTES = 1 << 20 };
+/* READS bounds one round, so that a child that never stops writing cannot keep us from the clock. */
+enum { CHANNEL_FD = 3, DRAIN_MS = 200, CANCEL_POLL_MS = 50, PIECE = 65536, READS = 64, LINE_MAX_BYTES = 1 << 20 };
 #define CHANNEL_ENV "WINML_CHANNEL"
 
 struct child {
@@ -82,9 +83,7 @@ WML_NORETURN static void become(const struct wml_spawn *s, char **env, pid_t par
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(127);
-    signal(SIGPIPE, SIG_DFL);
-    signal(SIGINT, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
+    for (int number = 1; number < NSIG; number++) signal(number, SIG_DFL);
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -99,6 +98,16 @@ WML_NORETURN static void become(const struct wml_spawn *s, char **env, pid_t par
     _exit(127);
 }
 
+/* The child's reason for not becoming the program; 0: it did. */
+static int read_fault(int fd)
+{
+    int code = 0;
+    ssize_t n;
+    while ((n = read(fd, &code, sizeof code)) < 0 && errno == EINTR) {
+    }
+    return n == (ssize_t)sizeof code ? code : 0;
+}
+
 static bool start(struct child *c, struct wml_err *err)
 {
     int in[2] = {-1, -1}, out[2] = {-1, -1}, channel[2] = {-1, -1}, fault[2] = {-1, -1};
@@ -107,11 +116,16 @@ static bool start(struct child *c, struct wml_err *err)
     int code = 0;
     bool ok = make_pipe(in) && make_pipe(out) && make_pipe(channel) && make_pipe(fault);
     if (ok) {
+        /* Until exec the child still has our handlers: no signal may run one of them there. */
+        sigset_t all, old;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &old);
         c->pid = fork();
         if (c->pid == 0) become(c->s, env, parent, in[0], out[1], channel[1], fault[1]);
+        code = errno;
+        pthread_sigmask(SIG_SETMASK, &old, NULL);
         ok = c->pid > 0;
-    }
-    if (!ok) code = errno;
+    } else code = errno;
     shut(&in[0]);
     shut(&out[1]);
     shut(&channel[1]);
@@ -120,7 +134,7 @@ static bool start(struct child *c, struct wml_err *err)
     c->out = out[0];
     c->channel = channel[0];
     free(env);
-    if (ok && read(fault[0], &code, sizeof code) == (ssize_t)sizeof code) {
+    if (ok && (code = read_fault(fault[0])) != 0) {
         waitpid(c->pid, NULL, 0);
         ok = false;
     }
@@ -145,25 +159,26 @@ static void feed(struct child *c)
     if (c->in >= 0 && c->fed >= c->s->input.len) shut(&c->in);
 }
 
-static void keep_tail(struct wml_buf *b, size_t max)
+/* Once more than `limit` bytes are there, the newest `keep` stay. */
+static void keep_tail(struct wml_buf *b, size_t keep, size_t limit)
 {
-    if (b->len <= 2 * max) return;
-    memmove(b->ptr, b->ptr + (b->len - max), max);
-    b->len = max;
-    b->ptr[max] = 0;
+    if (b->len <= limit) return;
+    memmove(b->ptr, b->ptr + (b->len - keep), keep);
+    b->len = keep;
+    b->ptr[keep] = 0;
 }
 
 static void hear_output(struct child *c)
 {
     char piece[8192];
-    ssize_t n;
+    ssize_t n = 1;
     size_t keep = c->s->keep_output ? c->s->keep_output : 65536;
-    while ((n = read(c->out, piece, sizeof piece)) > 0) {
+    for (int i = 0; i < READS && (n = read(c->out, piece, sizeof piece)) > 0; i++) {
         wml_buf_add(&c->result->output, piece, (size_t)n);
-        keep_tail(&c->result->output, keep);
+        keep_tail(&c->result->output, keep, 2 * keep);
         if (c->s->echo_output) wml_term_write(2, (struct wml_str){piece, (size_t)n});
     }
-    if (n == 0 || (errno != EAGAIN && errno != EINTR)) shut(&c->out);
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) shut(&c->out);
 }
 
 static void say_lines(struct child *c)
@@ -184,13 +199,13 @@ static void say_lines(struct child *c)
 static void hear_channel(struct child *c)
 {
     char piece[8192];
-    ssize_t n;
-    while ((n = read(c->channel, piece, sizeof piece)) > 0) {
+    ssize_t n = 1;
+    for (int i = 0; i < READS && (n = read(c->channel, piece, sizeof piece)) > 0; i++) {
         wml_buf_add(&c->line, piece, (size_t)n);
         say_lines(c);
         if (c->line.len > LINE_MAX_BYTES) wml_buf_clear(&c->line); /* no line of ours is that long */
     }
-    if (n == 0 || (errno != EAGAIN && errno != EINTR)) shut(&c->channel);
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) shut(&c->channel);
 }
 
 static void stop(struct child *c, enum wml_child_how how)
@@ -201,16 +216,22 @@ static void stop(struct child *c, enum wml_child_how how)
     c->deadline = 0;
 }
 
-static void reap(struct child *c, int flags)
+/* The group is killed while its leader is still a zombie: afterwards its number may be somebody else's. */
+static void reap(struct child *c)
 {
     int status = 0;
     struct rusage usage = {0};
-    if (c->ended || wait4(c->pid, &status, flags, &usage) != c->pid) return;
+    siginfo_t info = {0};
+    int got = waitid(P_PID, (id_t)c->pid, &info, WEXITED | WNOHANG | WNOWAIT);
+    if (got != 0 && errno != ECHILD) return;
+    if (got == 0 && info.si_pid == 0) return;
     c->ended = true;
+    if (got == 0) kill(-c->pid, SIGKILL);
+    bool known = got == 0 && wait4(c->pid, &status, 0, &usage) == c->pid;
     c->result->peak_rss = (uint64_t)usage.ru_maxrss * 1024;
     if (c->result->how != WML_CHILD_RUNNING) return; /* our own kill */
     c->result->how = WIFSIGNALED(status) ? WML_CHILD_SIGNAL : WML_CHILD_EXIT;
-    c->result->status = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
+    c->result->status = !known ? -1 : WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 static void listen_once(struct child *c, int limit_ms)
@@ -240,12 +261,11 @@ static void attend(struct child *c)
 {
     while (!c->ended) {
         listen_once(c, wait_limit(c));
-        reap(c, WNOHANG);
+        reap(c);
         if (c->ended || c->result->how != WML_CHILD_RUNNING) continue;
         if (c->hooks->cancel && atomic_load(c->hooks->cancel)) stop(c, WML_CHILD_CANCEL);
         else if (c->deadline && wml_now_ns() >= c->deadline) stop(c, WML_CHILD_TIMEOUT);
     }
-    kill(-c->pid, SIGKILL);
     uint64_t until = wml_now_ns() + (uint64_t)DRAIN_MS * 1000000;
     shut(&c->in);
     while ((c->out >= 0 || c->channel >= 0) && wml_now_ns() < until) listen_once(c, 20);
@@ -258,10 +278,13 @@ bool wml_child_run(const struct wml_spawn *s, const struct wml_child_hooks *hook
     struct child c = {.pidfd = -1, .in = -1, .out = -1, .channel = -1, .s = s, .hooks = hooks, .result = result};
     *result = (struct wml_child_result){.output.max = (size_t)1 << 28};
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGCHLD, SIG_DFL); /* ignored by whoever started us, it would take the status away */
     bool ok = start(&c, err);
     if (ok) {
         if (hooks->timeout_ms) c.deadline = wml_now_ns() + hooks->timeout_ms * 1000000;
         attend(&c);
+        size_t keep = s->keep_output ? s->keep_output : 65536;
+        keep_tail(&result->output, keep, keep);
     }
     shut(&c.in);
     shut(&c.out);
@@ -281,7 +304,9 @@ void wml_child_result_release(struct wml_child_result *r)
 void wml_child_describe(const struct wml_child_result *r, struct wml_buf *out)
 {
     const char *name = r->how == WML_CHILD_SIGNAL ? sigabbrev_np((int)r->status) : NULL;
-    if (name) wml_buf_fmt(out, "SIG%s", name);
+    if (r->how == WML_CHILD_TIMEOUT) wml_buf_cstr(out, "timeout");
+    else if (r->how == WML_CHILD_CANCEL) wml_buf_cstr(out, "cancelled");
+    else if (name) wml_buf_fmt(out, "SIG%s", name);
     else if (r->how == WML_CHILD_SIGNAL) wml_buf_fmt(out, "signal %" PRId64, r->status);
     else wml_buf_fmt(out, "exit status %" PRId64, r->status);
 }

@@ -5,7 +5,7 @@ enum { MAX_FIELDS = 4096, MAX_FIELD = 16 << 20 };
 
 void wml_csv_init(struct wml_csv *c, struct wml_str text)
 {
-    *c = (struct wml_csv){.text = text};
+    *c = (struct wml_csv){.text = text, .line = 1};
     if (wml_str_starts(text, "\xef\xbb\xbf")) c->at = 3;
 }
 

@@ -11,7 +11,8 @@
 struct wml_json_doc;
 struct wml_json_val;
 
-/* Strict JSON, at most 1 GiB, depth at most 100. Errors give line and column. The bytes are copied. */
+/* Strict JSON, at most 1 GiB, depth at most 100, a BOM is skipped. Errors give line and column. The bytes
+ * are copied. */
 bool wml_json_parse(struct wml_str text, struct wml_json_doc **out, struct wml_err *err);
 bool wml_json_load(const char *path, struct wml_json_doc **out, struct wml_err *err);
 void wml_json_free(struct wml_json_doc *d);
@@ -27,7 +28,7 @@ bool wml_json_is_null(const struct wml_json_val *v); /* also NULL */
 const struct wml_json_val *wml_json_get(const struct wml_json_val *object, const char *key);
 /* Elements of an array, members of an object. */
 size_t wml_json_len(const struct wml_json_val *v);
-/* O(1) amortised when i counts up from 0 in a WML_JSON_EACH loop. */
+/* NULL beyond the end. O(i) unless all elements are scalars: walk long arrays with wml_json_next. */
 const struct wml_json_val *wml_json_at(const struct wml_json_val *array, size_t i);
 /* Walks an object or array: `*it` starts as 0. key is absent for arrays. false at the end. */
 struct wml_json_iter { size_t i; const void *at; };

@@ -143,7 +143,7 @@ bool wml_json_next(const struct wml_json_val *v, struct wml_json_iter *it, struc
     yyjson_val *at;
     if (it->i >= wml_json_len(v)) return false;
     bool object = yyjson_is_obj(val(v));
-    if (it->i == 0) at = yyjson_is_obj(val(v)) ? unsafe_yyjson_get_first(val(v)) : yyjson_arr_get_first(val(v));
+    if (it->i == 0) at = unsafe_yyjson_get_first(val(v));
     else at = (yyjson_val *)(uintptr_t)it->at;
     *key = object ? (struct wml_str){yyjson_get_str(at), yyjson_get_len(at)} : WML_NO_STR;
     *value = (const struct wml_json_val *)(object ? at + 1 : at);
@@ -200,6 +200,33 @@ double wml_json_get_num(const struct wml_json_val *object, const char *key, doub
 bool wml_json_get_bool(const struct wml_json_val *object, const char *key, bool fallback)
 {
     return wml_json_bool(wml_json_get(object, key), fallback);
+}
+
+/* Integers stay integers with all their digits; a point stays a point. */
+static void put_number(struct wml_json *j, yyjson_val *v)
+{
+    if (yyjson_is_uint(v)) wml_json_put_uint(j, yyjson_get_uint(v));
+    else if (yyjson_is_int(v)) wml_json_put_int(j, yyjson_get_sint(v));
+    else wml_json_put_num(j, yyjson_get_num(v));
+}
+
+void wml_json_put_val(struct wml_json *j, const struct wml_json_val *v)
+{
+    struct wml_json_iter it = {0};
+    struct wml_str key;
+    const struct wml_json_val *inner;
+    bool object = wml_json_is_object(v);
+    if (object || wml_json_is_array(v)) {
+        wml_json_begin(j, object ? '{' : '[');
+        while (wml_json_next(v, &it, &key, &inner)) {
+            if (object) wml_json_key_str(j, key);
+            wml_json_put_val(j, inner);
+        }
+        wml_json_end(j, object ? '}' : ']');
+    } else if (wml_json_is_string(v)) wml_json_put_str(j, wml_json_str(v));
+    else if (wml_json_is_bool(v)) wml_json_put_bool(j, wml_json_bool(v, false));
+    else if (wml_json_is_number(v)) put_number(j, val(v));
+    else wml_json_put_null(j);
 }
 
 void wml_json_print(const struct wml_json_val *v, struct wml_buf *out)

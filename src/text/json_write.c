@@ -160,31 +160,3 @@ void wml_json_put_raw(struct wml_json *j, struct wml_str json)
     lead(j);
     wml_buf_str(j->out, json);
 }
-
-static void put_number(struct wml_json *j, const struct wml_json_val *v)
-{
-    double d = wml_json_num(v, 0);
-    int64_t i = wml_json_int(v, INT64_MIN);
-    /* A value that reads as an integer and is written without a point stays one. */
-    if (i != INT64_MIN && (double)i == d && d < 9e15 && d > -9e15) wml_json_put_int(j, i);
-    else wml_json_put_num(j, d);
-}
-
-void wml_json_put_val(struct wml_json *j, const struct wml_json_val *v)
-{
-    struct wml_json_iter it = {0};
-    struct wml_str key;
-    const struct wml_json_val *inner;
-    bool object = wml_json_is_object(v);
-    if (object || wml_json_is_array(v)) {
-        wml_json_begin(j, object ? '{' : '[');
-        while (wml_json_next(v, &it, &key, &inner)) {
-            if (object) wml_json_key_str(j, key);
-            wml_json_put_val(j, inner);
-        }
-        wml_json_end(j, object ? '}' : ']');
-    } else if (wml_json_is_string(v)) wml_json_put_str(j, wml_json_str(v));
-    else if (wml_json_is_bool(v)) wml_json_put_bool(j, wml_json_bool(v, false));
-    else if (wml_json_is_number(v)) put_number(j, v);
-    else wml_json_put_null(j);
-}

@@ -131,7 +131,7 @@ static bool convert(struct wml_npy *a, bool fortran, bool swap, size_t n, size_t
     WML_PUSH(&out->owned, copy);
     if (fortran && a->rank > 1) reorder(a, a->data.ptr, copy, n, width);
     else memcpy(copy, a->data.ptr, a->data.len);
-    if (swap) swap_bytes(copy, a->data.len, width);
+    if (swap) swap_bytes(copy, a->data.len, wml_dtype_info((int)a->dtype)->cls == WML_CLASS_COMPLEX ? width / 2 : width);
     a->data.ptr = copy;
     return true;
 }

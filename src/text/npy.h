@@ -15,7 +15,7 @@ struct wml_npy {
     enum wml_dtype dtype;
     size_t rank;
     int64_t dim[WML_NPY_MAX_RANK];
-    struct wml_span data;
+    struct wml_span data; /* not aligned */
 };
 
 struct wml_npys {

@@ -7,13 +7,36 @@
 #include "os/file.h"
 
 enum { END_SIZE = 22, END_SEARCH = 65557, MAX_MEMBERS = 65535, RATIO_MAX = 1100 };
-static const uint64_t MAX_MEMBER = UINT64_C(8) << 30;
+static const uint64_t MAX_INFLATED = UINT64_C(8) << 30; /* all members together */
 
 struct member {
     struct wml_str name;
     uint64_t packed, size, offset;
+    uint32_t crc;
     uint16_t method, flags;
 };
+
+/* CRC-32 of zip, eight bytes at a time (Kounavis, Berry 2005). */
+static uint32_t crc32(uint32_t crc, const void *bytes, size_t n)
+{
+    const unsigned char *p = bytes;
+    uint32_t table[8][256];
+    for (uint32_t i = 0; i < 256; i++) {
+        uint32_t c = i;
+        for (int k = 0; k < 8; k++) c = c & 1 ? c >> 1 ^ 0xedb88320u : c >> 1;
+        table[0][i] = c;
+    }
+    for (int k = 1; k < 8; k++)
+        for (size_t i = 0; i < 256; i++) table[k][i] = table[k - 1][i] >> 8 ^ table[0][table[k - 1][i] & 255];
+    crc = ~crc;
+    for (; n >= 8; n -= 8, p += 8) {
+        uint32_t low = crc ^ ((uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24);
+        crc = table[7][low & 255] ^ table[6][low >> 8 & 255] ^ table[5][low >> 16 & 255] ^ table[4][low >> 24] ^
+              table[3][p[4]] ^ table[2][p[5]] ^ table[1][p[6]] ^ table[0][p[7]];
+    }
+    while (n--) crc = crc >> 8 ^ table[0][(crc ^ *p++) & 255];
+    return ~crc;
+}
 
 static struct wml_rd at(struct wml_span zip, uint64_t offset)
 {
@@ -71,7 +94,7 @@ static bool read_entry(struct wml_rd *r, struct member *m, struct wml_err *err)
     if (!wml_rd_u32(r, &magic, err)) return false;
     if (magic != 0x02014b50) return wml_fail(err, WML_E_FORMAT, "the zip directory is damaged");
     if (!wml_rd_skip(r, 4, err) || !wml_rd_u16(r, &m->flags, err) || !wml_rd_u16(r, &m->method, err) ||
-        !wml_rd_skip(r, 8, err) || !wml_rd_u32(r, &packed, err) || !wml_rd_u32(r, &size, err) ||
+        !wml_rd_skip(r, 4, err) || !wml_rd_u32(r, &m->crc, err) || !wml_rd_u32(r, &packed, err) || !wml_rd_u32(r, &size, err) ||
         !wml_rd_u16(r, &name_len, err) || !wml_rd_u16(r, &extra_len, err) || !wml_rd_u16(r, &comment_len, err) ||
         !wml_rd_skip(r, 8, err) || !wml_rd_u32(r, &offset, err) || !wml_rd_bytes(r, name_len, &name, err) ||
         !wml_rd_sub(r, extra_len, &extra, err) || !wml_rd_skip(r, comment_len, err))
@@ -83,37 +106,53 @@ static bool read_entry(struct wml_rd *r, struct member *m, struct wml_err *err)
     return widen(extra, m, err);
 }
 
-static bool open_member(struct wml_span zip, const struct member *m, struct wml_npys *out, struct wml_span *bytes,
-                        struct wml_err *err)
+static bool inflate_member(const struct member *m, struct wml_span packed, struct wml_npys *out, uint64_t *total,
+                           struct wml_span *bytes, struct wml_err *err)
 {
-    struct wml_rd r = at(zip, m->offset);
-    uint16_t name_len, extra_len;
-    struct wml_span packed;
-    if (m->flags & 1) return wml_fail(err, WML_E_UNSUPPORTED, "member '%.*s' is encrypted", WML_ARG(m->name));
-    if (!wml_rd_skip(&r, 26, err) || !wml_rd_u16(&r, &name_len, err) || !wml_rd_u16(&r, &extra_len, err) ||
-        !wml_rd_skip(&r, (uint64_t)name_len + extra_len, err) || !wml_rd_bytes(&r, m->packed, &packed, err))
-        return wml_wrap(err, "member '%.*s'", WML_ARG(m->name));
-    if (m->method == 0) {
-        *bytes = packed;
-        return true;
-    }
-    if (m->method != 8)
-        return wml_fail(err, WML_E_UNSUPPORTED, "member '%.*s' is packed by method %u", WML_ARG(m->name), m->method);
     /* Deflate cannot shrink more than about 1030 times: a larger claim is a lie. */
-    if (m->size > MAX_MEMBER || m->size / RATIO_MAX > m->packed + 1)
+    if (m->size > MAX_INFLATED - *total || m->size / RATIO_MAX > m->packed + 1)
         return wml_fail(err, WML_E_FORMAT, "member '%.*s' claims %" PRIu64 " bytes", WML_ARG(m->name), m->size);
+    if (m->size > INT32_MAX || m->packed > INT32_MAX) {
+        wml_fail(err, WML_E_UNSUPPORTED, "member '%.*s' has more than 2 GiB, compressed", WML_ARG(m->name));
+        return wml_hint(err, "write the archive with numpy.savez, which does not compress");
+    }
     unsigned char *data = wml_big_alloc(m->size + 1, err);
     if (!data) return false;
     WML_PUSH(&out->owned, (void *)data);
+    *total += m->size;
     if (!wml_inflate(packed.ptr, packed.len, data, (size_t)m->size))
-        return wml_fail(err, WML_E_FORMAT, "member '%.*s' is damaged", WML_ARG(m->name));
+        return wml_fail(err, WML_E_FORMAT, "member '%.*s' is damaged: it cannot be unpacked", WML_ARG(m->name));
     *bytes = (struct wml_span){data, (size_t)m->size};
+    return true;
+}
+
+static bool open_member(struct wml_span zip, const struct member *m, struct wml_npys *out, uint64_t *total,
+                        struct wml_span *bytes, struct wml_err *err)
+{
+    struct wml_rd r = at(zip, m->offset);
+    uint16_t name_len, extra_len;
+    uint32_t magic;
+    struct wml_span packed;
+    if (m->flags & 1) return wml_fail(err, WML_E_UNSUPPORTED, "member '%.*s' is encrypted", WML_ARG(m->name));
+    /* Sizes come from the directory: a streamed archive has them only there and behind the data. */
+    if (!wml_rd_u32(&r, &magic, err) || !wml_rd_skip(&r, 22, err) || !wml_rd_u16(&r, &name_len, err) ||
+        !wml_rd_u16(&r, &extra_len, err) || !wml_rd_skip(&r, (uint64_t)name_len + extra_len, err) ||
+        !wml_rd_bytes(&r, m->packed, &packed, err))
+        return wml_wrap(err, "member '%.*s'", WML_ARG(m->name));
+    if (magic != 0x04034b50 || (m->method == 0 && m->size != m->packed))
+        return wml_fail(err, WML_E_FORMAT, "member '%.*s' is damaged: its header is wrong", WML_ARG(m->name));
+    if (m->method == 0) *bytes = packed;
+    else if (m->method != 8)
+        return wml_fail(err, WML_E_UNSUPPORTED, "member '%.*s' is packed by method %u", WML_ARG(m->name), m->method);
+    else if (!inflate_member(m, packed, out, total, bytes, err)) return false;
+    if (crc32(0, bytes->ptr, bytes->len) != m->crc)
+        return wml_fail(err, WML_E_FORMAT, "member '%.*s' is damaged: its checksum is wrong", WML_ARG(m->name));
     return true;
 }
 
 bool wml_npz_parse(struct wml_span zip, struct wml_npys *out, struct wml_err *err)
 {
-    uint64_t directory = 0, count = 0;
+    uint64_t directory = 0, count = 0, total = 0;
     if (!find_end(zip, &directory, &count, err)) return false;
     if (count > MAX_MEMBERS) return wml_fail(err, WML_E_FORMAT, "the archive has too many members");
     struct wml_rd r = at(zip, directory);
@@ -122,7 +161,7 @@ bool wml_npz_parse(struct wml_span zip, struct wml_npys *out, struct wml_err *er
         struct wml_span bytes;
         if (!read_entry(&r, &m, err)) return false;
         if (!wml_str_ends(m.name, ".npy")) continue;
-        if (!open_member(zip, &m, out, &bytes, err)) return false;
+        if (!open_member(zip, &m, out, &total, &bytes, err)) return false;
         if (!wml_npy_parse(bytes, wml_str_sub(m.name, 0, m.name.len - 4), out, err)) return false;
     }
     return true;
@@ -130,31 +169,13 @@ bool wml_npz_parse(struct wml_span zip, struct wml_npys *out, struct wml_err *er
 
 /* --- writing --- */
 
-static uint32_t crc32(uint32_t crc, const void *bytes, size_t n)
-{
-    const unsigned char *p = bytes;
-    uint32_t table[16];
-    for (uint32_t i = 0; i < 16; i++) {
-        uint32_t c = i;
-        for (int k = 0; k < 4; k++) c = c & 1 ? c >> 1 ^ 0xedb88320u : c >> 1;
-        table[i] = c;
-    }
-    crc = ~crc;
-    for (size_t i = 0; i < n; i++) {
-        crc ^= p[i];
-        crc = crc >> 4 ^ table[crc & 15];
-        crc = crc >> 4 ^ table[crc & 15];
-    }
-    return ~crc;
-}
-
 static void put(struct wml_buf *b, uint64_t v, size_t n)
 {
     for (size_t i = 0; i < n; i++) wml_buf_char(b, (char)(v >> (8 * i) & 0xff));
 }
 
 /* The fields that local and central headers share. Times are 1980-01-01, so equal arrays give equal files. */
-static void put_common(struct wml_buf *b, uint32_t crc, uint64_t size, size_t name_len)
+static void put_common(struct wml_buf *b, uint32_t crc, size_t name_len)
 {
     put(b, 45, 2);
     put(b, 0, 4);
@@ -164,7 +185,6 @@ static void put_common(struct wml_buf *b, uint32_t crc, uint64_t size, size_t na
     put(b, UINT32_MAX, 4);
     put(b, UINT32_MAX, 4);
     put(b, name_len, 2);
-    (void)size;
 }
 
 static bool write_member(struct wml_out *o, const struct wml_npy *a, struct wml_buf *central, struct wml_err *err)
@@ -175,7 +195,7 @@ static bool write_member(struct wml_out *o, const struct wml_npy *a, struct wml_
     uint32_t crc = crc32(crc32(0, header.ptr, header.len), a->data.ptr, a->data.len);
     size_t name_len = a->name.len + 4;
     wml_buf_cstr(&local, "PK\3\4");
-    put_common(&local, crc, size, name_len);
+    put_common(&local, crc, name_len);
     put(&local, 20, 2);
     wml_buf_fmt(&local, "%.*s.npy", WML_ARG(a->name));
     put(&local, 1, 2);
@@ -184,9 +204,10 @@ static bool write_member(struct wml_out *o, const struct wml_npy *a, struct wml_
     put(&local, size, 8);
     wml_buf_cstr(central, "PK\1\2");
     put(central, 45, 2);
-    put_common(central, crc, size, name_len);
+    put_common(central, crc, name_len);
     put(central, 28, 2);
-    put(central, 0, 10);
+    put(central, 0, 2);
+    put(central, 0, 8);
     put(central, UINT32_MAX, 4);
     wml_buf_fmt(central, "%.*s.npy", WML_ARG(a->name));
     put(central, 1, 2);
@@ -234,7 +255,8 @@ bool wml_npz_save(const char *path, const struct wml_npy *array, size_t n, struc
         if (!wml_dtype_info((int)array[i].dtype)->npy)
             return wml_fail(err, WML_E_UNSUPPORTED, "array '%.*s': numpy has no element type %s", WML_ARG(array[i].name),
                             wml_dtype_name((int)array[i].dtype));
-    bool ok = n < UINT16_MAX && wml_out_open(&o, path, err);
+    if (n >= UINT16_MAX) return wml_fail(err, WML_E_UNSUPPORTED, "%zu arrays are too many for %s", n, path);
+    bool ok = wml_out_open(&o, path, err);
     for (size_t i = 0; ok && i < n; i++) ok = write_member(&o, &array[i], &central, err);
     if (ok) {
         put_end(&central, n, central.len, o.offset);

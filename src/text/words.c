@@ -1,7 +1,6 @@
 /* Similar names, wildcards, and amounts for people. */
 #include "text/words.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 
 enum { WORD_MAX = 64 };
