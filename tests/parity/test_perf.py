@@ -1,0 +1,227 @@
+"""perf: keys of the report, inputs, traces of every EP, what happens when something goes wrong."""
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+
+import numpy as np
+import pytest
+
+from conftest import WINML, bug, model, need_openvino, need_qnn, need_vnpu
+
+
+def load(path):
+    with open(path) as f:
+        return json.load(f)
+
+
+def test_report(winml, tmp_path):
+    out = tmp_path / "deep" / "r é.json"
+    r = winml("perf", "-m", model("orientation"), "--iterations", "7", "--warmup", "2", "-o", out, "-f", "json", "--monitor")
+    assert r.code == 0, r.err
+    d = r.json
+    assert d == load(out)
+    assert list(d)[:6] == ["schema_version", "benchmark_info", "model_info", "latency_ms", "throughput", "raw_samples_ms"]
+    assert d["schema_version"] == 2 and len(d["raw_samples_ms"]) == 7
+    info = d["benchmark_info"]
+    for key in ("runtime model_id running_model_path task device ep ep_source ep_options precision iterations warmup duration_sec "
+                "batch_size effective_batch_size timestamp").split():
+        assert key in info, key
+    assert info["ep"] == "CPUExecutionProvider" and info["device"] == "cpu" and info["iterations"] == 7
+    l, s = d["latency_ms"], sorted(d["raw_samples_ms"])
+    assert l["min"] == s[0] and l["max"] == s[-1] and l["p50"] == s[3] and l["p99"] == s[6]
+    assert abs(l["mean"] - np.mean(s)) < 2e-3 and abs(l["std"] - np.std(s)) < 2e-3
+    assert d["model_info"]["input_shapes"] == [[None, 3, 224, 224]] and d["model_info"]["precision"] == "fp32"
+    m = d["memory"]
+    assert m["rss_peak_mb"] >= m["rss_after_inference_mb"] >= m["rss_baseline_mb"] > 0 and m["vram_local_baseline_mb"] is None
+    assert d["hw_monitor"]["cpu"]["sample_count"] >= 1
+    assert d["placement"][0]["ep"] == "CPUExecutionProvider"
+    again = winml("perf", "-m", model("orientation"), "--iterations", "1", "-o", out)
+    assert again.code == 1 and "--overwrite" in again.err
+
+
+def test_default_report_lies_in_the_cache(winml, tmp_path):
+    r = winml("perf", "-m", bug("odd_dims"), "--iterations", "1", "--input-shape", "x=1,3,8,8")
+    assert r.code == 0, r.err
+    path = re.search(r"Results saved to: (.*)", r.out).group(1)
+    assert path.startswith(str(tmp_path / "cache" / "perf" / "odd_dims")) and load(path)["schema_version"] == 2
+
+
+@pytest.mark.parametrize("form", ["npz", "folder"])
+def test_given_inputs(winml, tmp_path, form):
+    arrays = {"input": np.random.rand(1, 576).astype("f"), "state": np.zeros((2, 1, 128), "f"), "sr": np.array(16000, "i8")}
+    if form == "npz":
+        data = tmp_path / "in.npz"
+        np.savez_compressed(data, **arrays)
+    else:
+        data = tmp_path / "in"
+        data.mkdir()
+        for k, v in arrays.items():
+            np.save(data / f"{k}.npy", v)
+    r = winml("perf", "-m", model("vad"), "--iterations", "3", "--input-data", data, "-o", tmp_path / "r.json")
+    assert r.code == 0, r.err
+    bad = tmp_path / "bad.npz"
+    np.savez(bad, input=arrays["input"], extra=arrays["sr"])
+    r = winml("perf", "-m", model("vad"), "--iterations", "3", "--input-data", bad, "-o", tmp_path / "r2.json")
+    assert r.code == 2 and "'state'" in r.err and "'extra'" in r.err
+
+
+def test_duration_and_batch(winml, tmp_path):
+    r = winml("perf", "-m", model("orientation"), "--duration", "0.5", "--batch-size", "2", "--warmup", "1", "-o", tmp_path / "r.json", "-f", "json")
+    assert r.code == 0, r.err
+    d = r.json
+    assert 450 < sum(d["raw_samples_ms"]) < 2000 and d["benchmark_info"]["duration_sec"] == 0.5
+    assert d["benchmark_info"]["effective_batch_size"] == 2
+    assert abs(d["throughput"]["samples_per_sec"] - 2 * d["throughput"]["batches_per_sec"]) < 0.1
+
+
+@pytest.mark.parametrize("args,code,word", [
+    (["--iterations", "0"], 2, "0"), (["--duration", "1", "--op-tracing", "basic"], 2, "--duration"), (["--ep", "nope"], 2, "nope"),
+    (["--device", "config"], 2, "config"), (["--input-shape", "zz=1"], 2, "zz"), (["--top-k", "0"], 2, "0"), (["extra"], 2, "extra")])
+def test_usage(winml, tmp_path, args, code, word):
+    r = winml("perf", "-m", model("orientation"), "-o", tmp_path / "r.json", *args)
+    assert r.code == code and word in r.err, (r.code, r.err)
+
+
+def test_missing_model_and_hub_id(winml, tmp_path):
+    assert winml("perf", "-m", tmp_path / "none.onnx").code == 2
+    r = winml("perf", "-m", "microsoft/resnet-50")
+    assert r.code == 1 and "not available in this version" in r.err
+
+
+def trace_of(path):
+    t = load(str(path)[:-5] + "_op_trace.json")
+    for key in "metadata summary operators statistics artifacts status error fallback_reason".split():
+        assert key in t, key
+    return t
+
+
+def test_trace_on_cpu(winml, tmp_path):
+    out = tmp_path / "r.json"
+    r = winml("perf", "-m", model("orientation"), "--iterations", "3", "--op-tracing", "basic", "-o", out)
+    assert r.code == 0, r.err
+    t = trace_of(out)
+    assert t["status"] == "ok" and len(t["operators"]) > 50 and all(len(o["samples_us"]) == 3 for o in t["operators"])
+    assert {"Conv"} <= {o["name"] for o in t["operators"]}
+    assert 99 < sum(o["percent_of_total"] for o in t["operators"]) < 101
+
+
+def test_trace_on_openvino(winml, tmp_path):
+    need_openvino()
+    out = tmp_path / "r.json"
+    r = winml("perf", "-m", model("orientation"), "--ep", "openvino", "--device", "cpu", "--iterations", "3", "--op-tracing", "basic", "-o", out)
+    assert r.code == 0, r.err
+    t = trace_of(out)
+    assert t["status"] == "ok" and any(o["name"] == "Convolution" for o in t["operators"])
+    assert not any(o["op_path"].startswith("OpenVINOExecutionProvider_") for o in t["operators"]), "the fused node gave way"
+
+
+def test_trace_on_qnn_raw_and_compiled(winml, tmp_path):
+    """The path of a folder with blanks and letters beyond ASCII, two passes each, names of the source."""
+    need_qnn()
+    folder = tmp_path / "ré sults"
+    small, compiled = tmp_path / "small.onnx", tmp_path / "small_qnn.onnx"
+    target = ["--ep", "qnn", "--device", "npu"]
+    assert winml("optimize", "-m", model("ocr-cls"), "-o", small, "--input-shape", "x=1,3,48,192").code == 0
+    c = winml("compile", "-m", small, "-o", compiled, *target, "--ep-options", "soc_model=60", "--ep-options", "htp_arch=73", "-f", "json")
+    assert c.code == 0, c.err
+    assert c.json["target"]["simulated"] and c.json["models"][0]["validation"][0]["cosine"] > 0.99
+    for source in (small, compiled):
+        out = folder / (source.stem + ".json")
+        r = winml("perf", "-m", source, *target, "--iterations", "3", "--warmup", "1", "--op-tracing", "basic", "--no-memory", "-o", out)
+        assert r.code == 0, r.err
+        t = trace_of(out)
+        assert t["status"] == "ok" and t["metadata"]["simulated"] and os.path.getsize(t["artifacts"]["csv"]) > 1000
+        rows = [o for o in t["operators"] if o["ep"] == "QNNExecutionProvider" and o["op_id"] is not None]
+        assert len(rows) > 100 and all(len(o["samples_us"]) == 3 for o in rows)
+        assert sum(o["op_path"].startswith("Conv@") and o["name"] == "Conv" for o in rows) > 40
+        assert "memory" not in load(out) and load(out)["benchmark_info"]["simulated"] is True
+
+
+def vnpu(*options):
+    out = ["--ep", "vnpu", "--device", "npu"]
+    for o in options:
+        out += ["--ep-options", o]
+    return out
+
+
+def test_trace_on_the_virtual_npu(winml, tmp_path):
+    need_vnpu()
+    out = tmp_path / "r.json"
+    r = winml("perf", "-m", model("orientation"), *vnpu(), "--iterations", "4", "--op-tracing", "basic", "-o", out)
+    assert r.code == 0, r.err
+    t = trace_of(out)
+    assert any(o["ep"] == "VirtualNPUExecutionProvider" and o["name"] == "Conv" for o in t["operators"])
+    assert any(o["ep"] == "CPUExecutionProvider" for o in t["operators"]), "nodes that fell back have rows as well"
+
+
+@pytest.mark.parametrize("option,reason", [("csv=off", "options_ignored"), ("refuse_ops=all", "no_nodes_on_ep")])
+def test_trace_without_data(winml, tmp_path, option, reason):
+    need_vnpu()
+    out = tmp_path / "r.json"
+    r = winml("perf", "-m", model("orientation"), *vnpu(option), "--iterations", "2", "--op-tracing", "basic", "-o", out, "-f", "json")
+    assert r.code == 4 and r.json["op_trace"] is None and r.json["op_trace_reason"] == reason
+    assert r.json["error"]["code"] == 4 and r.json["error"]["hint"]
+    assert len(load(out)["raw_samples_ms"]) == 2, "the ordinary report is written all the same"
+    t = trace_of(out)
+    assert t["reason"] == reason and t["error"]
+    if reason == "no_nodes_on_ep":
+        assert "Conv (" in t["error"]
+
+
+def test_fail_on_fallback(winml, tmp_path):
+    need_vnpu()
+    args = ["perf", "-m", model("orientation"), "--iterations", "1", "--overwrite", "-o", tmp_path / "r.json"]
+    assert winml(*args, *vnpu("ops=Conv"), "--fail-on-fallback", "90").code == 5
+    assert winml(*args, *vnpu(), "--fail-on-fallback", "50").code == 0
+
+
+@pytest.mark.parametrize("what", ["fail", "crash", "kill", "hang", "exit"])
+@pytest.mark.parametrize("where,code", [("load", 3), ("run", 4), ("teardown", 0)])
+def test_faults(winml, tmp_path, what, where, code):
+    need_vnpu()
+    out = tmp_path / "r.json"
+    r = winml("perf", "-m", model("orientation"), *vnpu(f"fault={what}@{where}"), "--iterations", "3", "--warmup", "1", "--timeout", "3",
+              "-o", out, "-f", "json")
+    if what == "hang" and where != "teardown":
+        code = 1
+    assert r.code == code, r.err
+    if where == "teardown":
+        assert len(load(out)["raw_samples_ms"]) == 3
+        if what != "fail":
+            assert "teardown" in load(out)["warnings"][0] or "ended" in load(out)["warnings"][0] or "stopped" in load(out)["warnings"][0]
+    else:
+        assert not out.exists() and r.json["error"]["message"]
+        if what == "kill":
+            assert "SIGKILL" in r.json["error"]["message"]
+
+
+def test_crash_in_the_middle_keeps_what_was_measured(winml, tmp_path):
+    need_vnpu()
+    out = tmp_path / "r.json"
+    r = winml("perf", "-m", model("orientation"), *vnpu("fault=kill@run:40", "latency_us=20000"), "--iterations", "100", "--warmup", "0", "-o", out, "-f", "json")
+    assert r.code == 4, r.err
+    d = load(out)
+    assert 5 <= len(d["raw_samples_ms"]) < 41 and "salvaged" in d["warnings"][0] and "SIGKILL" in d["benchmark_info"]["salvaged"]
+
+
+def test_ctrl_c_keeps_what_was_measured(tmp_path):
+    out = tmp_path / "r.json"
+    p = subprocess.Popen([WINML, "perf", "-m", model("orientation"), "--iterations", "100000", "-o", str(out)], stderr=subprocess.PIPE,
+                         stdout=subprocess.PIPE, text=True)
+    time.sleep(2)
+    p.send_signal(signal.SIGINT)
+    _, err = p.communicate(timeout=30)
+    assert p.returncode == 1 and "Aborted" in err
+    assert load(out)["benchmark_info"]["interrupted"] and len(load(out)["raw_samples_ms"]) > 10
+
+
+def test_html(winml, tmp_path):
+    page = tmp_path / "r.html"
+    r = winml("perf", "-m", model("orientation"), "--iterations", "5", "--op-tracing", "basic", "-o", tmp_path / "r.json", "--report", page)
+    assert r.code == 0, r.err
+    text = page.read_text()
+    assert "<svg" in text and "Histogram" in text and "Conv" in text
+    assert not re.search(r'(src|href)=|url\(|@import|https?://', text), "self-contained"
