@@ -83,7 +83,8 @@ static void render(struct driver *d, struct wml_report *r, const char *renderer,
 {
     bool terminal = wml_term_is(1);
     struct wml_render_opts o = {.colour = wml_console_colour(terminal), .indent = indent};
-    if (terminal) o.width = WML_MAX(40u, WML_MIN(wml_term_width(1), 120u));
+    /* Elsewhere lines are not broken: scripts look for paths in them. */
+    o.width = terminal ? WML_MAX(40u, WML_MIN(wml_term_width(1), 120u)) : 10000;
     wml_renderer_find(renderer)->render(r, &o, &d->out);
 }
 

@@ -106,7 +106,7 @@ static bool read_entry(struct wml_rd *r, struct member *m, struct wml_err *err)
     return widen(extra, m, err);
 }
 
-static bool inflate_member(const struct member *m, struct wml_span packed, struct wml_npys *out, uint64_t *total,
+static bool inflate_member(const struct member *m, struct wml_span packed, size_t behind, struct wml_npys *out, uint64_t *total,
                            struct wml_span *bytes, struct wml_err *err)
 {
     /* Deflate cannot shrink more than about 1030 times: a larger claim is a lie. */
@@ -120,7 +120,8 @@ static bool inflate_member(const struct member *m, struct wml_span packed, struc
     if (!data) return false;
     WML_PUSH(&out->owned, (void *)data);
     *total += m->size;
-    if (!wml_inflate(packed.ptr, packed.len, data, (size_t)m->size))
+    /* The decoder wants two bytes behind the stream to look ahead into: the archive's directory follows. */
+    if (!wml_inflate(packed.ptr, packed.len + WML_MIN(behind, (size_t)4), data, (size_t)m->size))
         return wml_fail(err, WML_E_FORMAT, "member '%.*s' is damaged: it cannot be unpacked", WML_ARG(m->name));
     *bytes = (struct wml_span){data, (size_t)m->size};
     return true;
@@ -144,7 +145,7 @@ static bool open_member(struct wml_span zip, const struct member *m, struct wml_
     if (m->method == 0) *bytes = packed;
     else if (m->method != 8)
         return wml_fail(err, WML_E_UNSUPPORTED, "member '%.*s' is packed by method %u", WML_ARG(m->name), m->method);
-    else if (!inflate_member(m, packed, out, total, bytes, err)) return false;
+    else if (!inflate_member(m, packed, wml_rd_left(&r), out, total, bytes, err)) return false;
     if (crc32(0, bytes->ptr, bytes->len) != m->crc)
         return wml_fail(err, WML_E_FORMAT, "member '%.*s' is damaged: its checksum is wrong", WML_ARG(m->name));
     return true;

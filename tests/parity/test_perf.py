@@ -19,7 +19,7 @@ def load(path):
 
 def test_report(winml, tmp_path):
     out = tmp_path / "deep" / "r é.json"
-    r = winml("perf", "-m", model("orientation"), "--iterations", "7", "--warmup", "2", "-o", out, "-f", "json", "--monitor")
+    r = winml("perf", "-m", model("orientation"), "--ep", "cpu", "--iterations", "7", "--warmup", "2", "-o", out, "-f", "json", "--monitor")
     assert r.code == 0, r.err
     d = r.json
     assert d == load(out)
@@ -43,7 +43,7 @@ def test_report(winml, tmp_path):
 
 
 def test_default_report_lies_in_the_cache(winml, tmp_path):
-    r = winml("perf", "-m", bug("odd_dims"), "--iterations", "1", "--input-shape", "x=1,3,8,8")
+    r = winml("perf", "-m", bug("odd_dims"), "--ep", "cpu", "--iterations", "1", "--input-shape", "x=1,3,8,8")
     assert r.code == 0, r.err
     path = re.search(r"Results saved to: (.*)", r.out).group(1)
     assert path.startswith(str(tmp_path / "cache" / "perf" / "odd_dims")) and load(path)["schema_version"] == 2
@@ -60,11 +60,11 @@ def test_given_inputs(winml, tmp_path, form):
         data.mkdir()
         for k, v in arrays.items():
             np.save(data / f"{k}.npy", v)
-    r = winml("perf", "-m", model("vad"), "--iterations", "3", "--input-data", data, "-o", tmp_path / "r.json")
+    r = winml("perf", "-m", model("vad"), "--ep", "cpu", "--iterations", "3", "--input-data", data, "-o", tmp_path / "r.json")
     assert r.code == 0, r.err
     bad = tmp_path / "bad.npz"
     np.savez(bad, input=arrays["input"], extra=arrays["sr"])
-    r = winml("perf", "-m", model("vad"), "--iterations", "3", "--input-data", bad, "-o", tmp_path / "r2.json")
+    r = winml("perf", "-m", model("vad"), "--ep", "cpu", "--iterations", "3", "--input-data", bad, "-o", tmp_path / "r2.json")
     assert r.code == 2 and "'state'" in r.err and "'extra'" in r.err
 
 
