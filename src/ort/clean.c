@@ -82,16 +82,25 @@ static const char *find_location(const char *p, const char *end, const char **af
     return NULL;
 }
 
-/* OpenVINO puts "Exception from file:line:" on lines of their own and the reason on the last. */
+/* Lines in which OpenVINO says where it noticed, not what is wrong. */
+static bool says_nothing(struct wml_str line)
+{
+    return !line.len || (wml_str_has(line, "Exception from ") && wml_str_ends(line, ":")) ||
+           (wml_str_starts(line, "Check '") && wml_str_has(line, " failed at ")) ||
+           (wml_str_starts(line, "FrontEnd API failed with ") && wml_str_ends(line, ":")) ||
+           (wml_str_starts(line, "-- ") && wml_str_ends(line, " with a message:")) ||
+           wml_str_starts(line, "Model wasn't fully converted") || wml_str_has(line, "Failed operations detailed log") || wml_str_starts(line, "While validating ");
+}
+
+/* The first line that says something; the whole text when none does. */
 static struct wml_str pick_line(const char *raw)
 {
-    struct wml_str s = wml_str_trim(wml_str(raw ? raw : ""));
-    size_t cut = wml_str_find(s, '\n');
-    if (cut == SIZE_MAX) return s;
-    struct wml_str first = wml_str_trim(wml_str_sub(s, 0, cut));
-    size_t last = wml_str_rfind(s, '\n');
-    bool wrapped = wml_str_has(first, "Exception from ") && wml_str_ends(first, ":");
-    return wrapped ? wml_str_trim(wml_str_sub(s, last + 1, s.len)) : first;
+    struct wml_str all = wml_str_trim(wml_str(raw ? raw : "")), rest = all, line;
+    while (wml_str_split(&rest, '\n', &line)) {
+        line = wml_str_trim(line);
+        if (!says_nothing(line)) return line;
+    }
+    return all;
 }
 
 /* "... for the following indices\n index: 0 Got: 2 Expected: 1\n Please fix ..." in one line. */
