@@ -35,13 +35,20 @@ double wml_word_ratio(struct wml_str a, struct wml_str b)
     return 2.0 * (double)matching(a, b) / (double)(a.len + b.len);
 }
 
+/* Dashes in front say nothing about likeness: without them --foo would be near --format. */
+static struct wml_str bare(struct wml_str s)
+{
+    while (s.len && s.ptr[0] == '-') s = wml_str_sub(s, 1, s.len);
+    return s;
+}
+
 void wml_did_you_mean(struct wml_str word, const struct wml_names *names, struct wml_buf *out)
 {
     const char *near[MAX_NEAR];
     double ratio[MAX_NEAR];
     size_t n = 0;
     for (size_t i = 0; i < names->v.len; i++) {
-        double r = wml_word_ratio(word, wml_str(names->v.at[i]));
+        double r = wml_word_ratio(bare(word), bare(wml_str(names->v.at[i])));
         if (r < 0.6) continue;
         size_t at = n;
         while (at > 0 && r > ratio[at - 1]) at--;

@@ -7,7 +7,7 @@
 #include "os/thread.h"
 #include "text/words.h"
 
-enum { BAR = 24, TICK_MS = 200 };
+enum { BAR = 24, TICK_MS = 200, LEAST_ITEM = 12 };
 static const uint64_t REDRAW_NS = 100000000, APPEAR_NS = 150000000;
 
 static void put_styled(const struct wml_console *c, struct wml_buf *out, const char *code, const char *text)
@@ -53,7 +53,10 @@ static void put_facts(const struct wml_console *c, double seconds, struct wml_bu
         double left = (double)(c->total - c->done) / rate;
         if (left >= 1) {
             wml_buf_cstr(out, "  ");
-            wml_duration_text(out, (double)(uint64_t)left * 1000);
+            if (left < 60)
+                wml_buf_fmt(out, "%.0f s", left);
+            else
+                wml_duration_text(out, (double)(uint64_t)left * 1000);
             wml_buf_cstr(out, " left");
         }
     } else if (!known && seconds >= 1) {
@@ -72,7 +75,8 @@ void wml_console_line(const struct wml_console *c, uint64_t now_ns, unsigned wid
     if (bar) used += BAR + 7;
     size_t room = width > used + 2 ? width - used - 2 : 0;
     struct wml_str item = wml_str(c->item);
-    item.len = wml_utf8_prefix(item, room);
+    size_t fits = wml_utf8_prefix(item, room);
+    item.len = fits < item.len && room < LEAST_ITEM ? 0 : fits;
 
     if (!c->total) {
         put_styled(c, out, "36", spin[now_ns / 100000000 % WML_COUNT(spin)]);

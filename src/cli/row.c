@@ -125,6 +125,8 @@ static bool bad_value(const struct wml_opt *o, struct wml_err *err, const char *
     return false;
 }
 
+enum { FEW = 6 }; /* choices that the eye compares by itself */
+
 static bool bad_choice(const struct wml_opt *o, struct wml_str text, struct wml_arena *arena,
                        struct wml_err *err)
 {
@@ -137,7 +139,7 @@ static bool bad_choice(const struct wml_opt *o, struct wml_str text, struct wml_
         WML_PUSH(&names.v, wml_arena_cstr(arena, choice));
     }
     wml_buf_char(&why, '.');
-    wml_did_you_mean(text, &names, &why);
+    if (names.v.len > FEW) wml_did_you_mean(text, &names, &why);
     bad_value(o, err, wml_buf_text(&why));
     wml_buf_release(&why);
     WML_VEC_RELEASE(&names.v);

@@ -65,10 +65,6 @@ static void test_spellings(void **state)
 {
     (void)state;
     struct fixture f;
-    if (!parse(&f, "-vvdNPU --model=a=b.onnx --no-verify --iterations 7 -an=9 --rate -1e-3x")) {
-        assert_string_equal(f.err.msg, "Invalid value for '--rate': '-1e-3x' is not a valid number.");
-    }
-    release(&f);
     assert_true(parse(&f, "-vvdNPU --model=a=b.onnx --no-verify --iterations 7 -an=9 --input-shape x=1 "
                           "--execution-provider qnn --input-shape=y=2 --format json --old 3"));
     assert_string_equal(f.args.model.v, "a=b.onnx");
@@ -89,7 +85,7 @@ static void test_spellings(void **state)
     assert_true(parse(&f, "-m x -d gpu:1"));
     assert_string_equal(f.args.target.device.v, "gpu:1");
     release(&f);
-    assert_true(parse(&f, "-m - --rate -2.5 -m ~/x"));
+    assert_true(parse(&f, "-m - -m ~/x --rate 2.5e-1"));
     assert_true(f.args.model.v[0] != '~');
     release(&f);
 }
@@ -107,26 +103,23 @@ static void test_messages(void **state)
         {"-m x -az", "No such option '-z'."},
         {"-m x --iteration 3", "No such option '--iteration'. Did you mean '--iterations'?"},
         {"-m x --ver", "No such option '--ver'. (Did you mean one of: '--verify', '--verbose'?)"},
-        {"-m x -d tpu", "Invalid value for '-d' / '--device': 'tpu' is not one of 'auto', 'npu', 'gpu', 'cpu'. "
-                        "(Did you mean one of: 'npu', 'gpu', 'cpu'?)"},
+        {"-m x -d tpu", "Invalid value for '-d' / '--device': 'tpu' is not one of 'auto', 'npu', 'gpu', 'cpu'."},
         {"-m x -o /no/such/file", "Invalid value for '-o' / '--output': Path '/no/such/file' does not exist."},
         {"-m x -n 0", "Invalid value for '-n' / '--iterations': 0 is not in the range 1<=x<=1000."},
+        {"-m x --rate -1e-3x", "Invalid value for '--rate': '-1e-3x' is not a valid number."},
         {"-m x -n many", "Invalid value for '-n' / '--iterations': 'many' is not a valid integer."},
         {"-m x --rate -1", "Invalid value for '--rate': -1 is not in the range x>=0."},
         {"-m x --rate nan", "Invalid value for '--rate': 'nan' is not a valid number."},
         {"-m x y", "Got unexpected extra argument (y)"},
         {"-m x y -- -z", "Got unexpected extra arguments (y -z)"},
         {"-m x --all=1", "Option '--all' does not take a value."},
-        {"-m x --no-all", "No such option '--no-all'."},
+        {"-m x --no-all", "No such option '--no-all'. Did you mean '--all'?"},
     };
     for (size_t i = 0; i < WML_COUNT(cases); i++) {
         struct fixture f;
         assert_false(parse(&f, cases[i].line));
         assert_int_equal(f.err.code, WML_E_USAGE);
-        if (i == 8 && !wml_str_starts(wml_str(f.err.msg), "No such option '--ver'."))
-            fail_msg("%s", f.err.msg);
-        else if (i != 8)
-            assert_string_equal(f.err.msg, cases[i].message);
+        assert_string_equal(f.err.msg, cases[i].message);
         release(&f);
     }
 }
