@@ -120,6 +120,9 @@ void wml_json_put_num(struct wml_json *j, double v)
         snprintf(text, sizeof text, "%.*g", digits, v);
         if (strtod(text, NULL) == v) break;
     }
+    /* "1e-07" is written as "1e-7". */
+    char *e = strchr(text, 'e');
+    if (e && e[1] && e[2] == '0' && e[3]) memmove(e + 2, e + 3, strlen(e + 3) + 1);
     wml_buf_cstr(j->out, text);
     if (!strpbrk(text, ".e")) wml_buf_cstr(j->out, ".0");
 }
