@@ -13,14 +13,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/arena.h"
-#include "base/num.h"
 #include "os/fail.h"
 #include "os/sys.h"
 
 extern char **environ;
 
 /* READS bounds one round, so that a child that never stops writing cannot keep us from the clock. */
-enum { CHANNEL_FD = 3, DRAIN_MS = 200, CANCEL_POLL_MS = 50, PIECE = 65536, READS = 64, LINE_MAX_BYTES = 1 << 20 };
+enum { CHANNEL_FD = 3, DRAIN_MS = 200, CANCEL_POLL_MS = 50, READS = 64, LINE_MAX_BYTES = 1 << 20 };
 #define CHANNEL_ENV "WINML_CHANNEL"
 
 struct child {
@@ -309,47 +308,4 @@ void wml_child_describe(const struct wml_child_result *r, struct wml_buf *out)
     else if (name) wml_buf_fmt(out, "SIG%s", name);
     else if (r->how == WML_CHILD_SIGNAL) wml_buf_fmt(out, "signal %" PRId64, r->status);
     else wml_buf_fmt(out, "exit status %" PRId64, r->status);
-}
-
-bool wml_channel_open(intptr_t *channel)
-{
-    struct wml_buf text = {0};
-    uint64_t n = 0;
-    bool ok = wml_env(CHANNEL_ENV, &text) && wml_parse_u64(wml_buf_view(&text), &n) && n < 1024 &&
-              fcntl((int)n, F_SETFD, FD_CLOEXEC) == 0;
-    wml_buf_release(&text);
-    unsetenv(CHANNEL_ENV);
-    *channel = (intptr_t)n;
-    return ok;
-}
-
-bool wml_channel_write(intptr_t channel, struct wml_str bytes)
-{
-    signal(SIGPIPE, SIG_IGN);
-    while (bytes.len) {
-        ssize_t n = write((int)channel, bytes.ptr, bytes.len);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return false;
-        bytes = wml_str_sub(bytes, (size_t)n, bytes.len);
-    }
-    return true;
-}
-
-bool wml_stdin_read(struct wml_buf *out, uint64_t max, struct wml_err *err)
-{
-    char piece[PIECE];
-    ssize_t n;
-    while ((n = read(0, piece, sizeof piece)) != 0) {
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return wml_fail_system(err, errno, "read", "standard input");
-        if (out->len + (size_t)n > max) return wml_fail(err, WML_E_FORMAT, "standard input is too long");
-        wml_buf_add(out, piece, (size_t)n);
-    }
-    return true;
-}
-
-void wml_exit_now(int status)
-{
-    fflush(NULL);
-    _exit(status);
 }
