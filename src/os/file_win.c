@@ -1,96 +1,65 @@
-/* Files and folders on Windows. Every failure names the path and the system's own reason. */
+/* Files and folders on Windows. Everything is opened so that others may read, write, rename and delete it
+ * meanwhile, as on POSIX. */
 #include "os/file.h"
 
 #include <inttypes.h>
 #include "os/fail.h"
 #include "os/path.h"
-#include "os/wide_win.h"
+#include "os/replace.h"
+#include "os/sys.h"
+#include "os/wide.h"
 
-enum { READ_DEFAULT_MAX = 64 << 20, PIECE = 1 << 20 };
-/* 100 ns between 1601 and 1970. */
-static const int64_t epoch_1970 = INT64_C(116444736000000000);
+#define WIN32_LEAN_AND_MEAN
+#include <windows.h>
 
-static enum wml_code kind_of(int code)
+enum { READ_DEFAULT_MAX = 64 << 20, PIECE = 1 << 20, SHARE_ALL = FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE };
+
+static HANDLE open_path(const char *path, DWORD access, DWORD how)
 {
-    switch (code) {
-    case ERROR_FILE_NOT_FOUND:
-    case ERROR_PATH_NOT_FOUND:
-    case ERROR_INVALID_DRIVE:
-    case ERROR_BAD_NETPATH:
-    case ERROR_BAD_NET_NAME:
-    case ERROR_MOD_NOT_FOUND: return WML_E_NOT_FOUND;
-    case ERROR_FILE_EXISTS:
-    case ERROR_ALREADY_EXISTS: return WML_E_EXISTS;
-    case ERROR_NOT_ENOUGH_MEMORY:
-    case ERROR_OUTOFMEMORY:
-    case ERROR_COMMITMENT_LIMIT: return WML_E_MEMORY;
-    default: return WML_E_IO;
-    }
-}
-
-bool wml_fail_system(struct wml_err *err, int code, const char *what, const char *path)
-{
-    wchar_t text[256] = {0};
-    struct wml_buf why = {0};
-    if (code == ERROR_DISK_FULL || code == ERROR_HANDLE_DISK_FULL || code == ERROR_DISK_QUOTA_EXCEEDED) {
-        wml_fail(err, WML_E_IO, "Insufficient disk space: unable to write %s", path);
-        return wml_hint(err, "free some space or choose another folder, then try again");
-    }
-    DWORD flags = FORMAT_MESSAGE_FROM_SYSTEM | FORMAT_MESSAGE_IGNORE_INSERTS;
-    DWORD n = FormatMessageW(flags, NULL, (DWORD)code, 0, text, (DWORD)WML_COUNT(text), NULL);
-    while (n && (text[n - 1] <= L' ' || text[n - 1] == L'.')) n--;
-    wml_narrow(&why, text, n);
-    if (!n) wml_buf_fmt(&why, "error %d of the system", code);
-    wml_fail(err, kind_of(code), "%s %s: %s", what, path, wml_buf_text(&why));
-    wml_buf_release(&why);
-    if (code == ERROR_ACCESS_DENIED) wml_hint(err, "check the permissions of the file and its folder");
-    if (code == ERROR_SHARING_VIOLATION || code == ERROR_LOCK_VIOLATION || code == ERROR_USER_MAPPED_FILE)
-        wml_hint(err, "another program has the file open: close it, then try again");
-    return false;
+    wchar_t *wide = wml_wide_path(path);
+    HANDLE h = CreateFileW(wide, access, SHARE_ALL, NULL, how, FILE_ATTRIBUTE_NORMAL | FILE_FLAG_BACKUP_SEMANTICS, NULL);
+    DWORD code = GetLastError();
+    free(wide);
+    SetLastError(code);
+    return h;
 }
 
 struct wml_file_info wml_file_info(const char *path)
 {
-    BY_HANDLE_FILE_INFORMATION st;
     struct wml_file_info info = {0};
-    HANDLE file = wml_win_open(path, FILE_READ_ATTRIBUTES, OPEN_EXISTING, FILE_FLAG_BACKUP_SEMANTICS);
-    if (file == INVALID_HANDLE_VALUE) {
-        wchar_t *wide = GetLastError() == ERROR_SHARING_VIOLATION ? wml_wide_path(path) : NULL;
-        if (wide && GetFileAttributesW(wide) != INVALID_FILE_ATTRIBUTES) info.kind = WML_FILE_OTHER;
-        free(wide);
-        return info;
-    }
+    BY_HANDLE_FILE_INFORMATION st;
+    HANDLE h = *path ? open_path(path, FILE_READ_ATTRIBUTES, OPEN_EXISTING) : INVALID_HANDLE_VALUE;
+    if (h == INVALID_HANDLE_VALUE) return info;
     info.kind = WML_FILE_OTHER;
-    if (GetFileType(file) == FILE_TYPE_DISK && GetFileInformationByHandle(file, &st)) {
-        bool dir = st.dwFileAttributes & FILE_ATTRIBUTE_DIRECTORY;
-        info.kind = dir ? WML_FILE_DIR : WML_FILE_REGULAR;
+    if (GetFileType(h) == FILE_TYPE_DISK && GetFileInformationByHandle(h, &st)) {
+        info.kind = st.dwFileAttributes & FILE_ATTRIBUTE_DIRECTORY ? WML_FILE_DIR : WML_FILE_REGULAR;
         info.size = (uint64_t)st.nFileSizeHigh << 32 | st.nFileSizeLow;
-        uint64_t time = (uint64_t)st.ftLastWriteTime.dwHighDateTime << 32 | st.ftLastWriteTime.dwLowDateTime;
-        info.modified_ns = ((int64_t)time - epoch_1970) * 100;
+        uint64_t ticks = (uint64_t)st.ftLastWriteTime.dwHighDateTime << 32 | st.ftLastWriteTime.dwLowDateTime;
+        /* From 100 ns since 1601. */
+        info.modified_ns = ((int64_t)ticks - INT64_C(116444736000000000)) * 100;
         info.device = st.dwVolumeSerialNumber;
         info.inode = (uint64_t)st.nFileIndexHigh << 32 | st.nFileIndexLow;
     }
-    CloseHandle(file);
+    CloseHandle(h);
     return info;
 }
 
-static bool read_all(HANDLE file, const char *path, uint64_t max, struct wml_buf *out, struct wml_err *err)
+static bool read_all(HANDLE h, const char *path, uint64_t max, struct wml_buf *out, struct wml_err *err)
 {
     char *piece = wml_xrealloc(NULL, PIECE);
+    DWORD n = 0, code = 0;
     bool ok = true;
     for (;;) {
-        DWORD n = 0;
-        if (!ReadFile(file, piece, PIECE, &n, NULL) && GetLastError() != ERROR_BROKEN_PIPE) {
-            ok = wml_fail_system(err, (int)GetLastError(), "read", path);
-            break;
-        }
-        if (!n) break;
+        if (!ReadFile(h, piece, PIECE, &n, NULL)) code = GetLastError();
+        if (code || !n) break;
         if (out->len + n > max) {
             ok = wml_fail(err, WML_E_FORMAT, "%s is larger than %" PRIu64 " bytes", path, max);
             break;
         }
         wml_buf_add(out, piece, n);
     }
+    if (ok && code && code != ERROR_BROKEN_PIPE && code != ERROR_HANDLE_EOF)
+        ok = wml_fail_system(err, (int)code, "read", path);
     if (ok && out->failed) ok = wml_fail(err, WML_E_MEMORY, "%s does not fit into memory", path);
     free(piece);
     return ok;
@@ -98,46 +67,143 @@ static bool read_all(HANDLE file, const char *path, uint64_t max, struct wml_buf
 
 bool wml_file_read(const char *path, uint64_t max, struct wml_buf *out, struct wml_err *err)
 {
-    HANDLE file = wml_win_open(path, GENERIC_READ, OPEN_EXISTING, FILE_FLAG_SEQUENTIAL_SCAN);
-    if (file == INVALID_HANDLE_VALUE) {
-        int code = (int)GetLastError();
-        if (wml_dir_exists(path)) return wml_fail(err, WML_E_IO, "%s is a folder, not a file", path);
-        return wml_fail_system(err, code, "open", path);
-    }
+    if (wml_dir_exists(path)) return wml_fail(err, WML_E_IO, "%s is a folder, not a file", path);
+    HANDLE h = open_path(path, GENERIC_READ, OPEN_EXISTING);
+    if (h == INVALID_HANDLE_VALUE) return wml_fail_system(err, (int)GetLastError(), "open", path);
     if (!max) max = READ_DEFAULT_MAX;
     if (out->max == 0 || out->max < max) out->max = (size_t)max + 1;
-    bool ok = read_all(file, path, max, out, err);
-    CloseHandle(file);
+    bool ok = read_all(h, path, max, out, err);
+    CloseHandle(h);
     return ok;
 }
 
 bool wml_file_append(const char *path, struct wml_str bytes, struct wml_err *err)
 {
-    HANDLE file = wml_win_open(path, FILE_APPEND_DATA | SYNCHRONIZE, OPEN_ALWAYS, 0);
-    if (file == INVALID_HANDLE_VALUE) return wml_fail_system(err, (int)GetLastError(), "open", path);
+    HANDLE h = open_path(path, FILE_APPEND_DATA | SYNCHRONIZE, OPEN_ALWAYS);
+    if (h == INVALID_HANDLE_VALUE) return wml_fail_system(err, (int)GetLastError(), "open", path);
     bool ok = true;
     while (ok && bytes.len) {
-        DWORD n = 0;
-        ok = WriteFile(file, bytes.ptr, (DWORD)WML_MIN(bytes.len, (size_t)1 << 30), &n, NULL);
-        if (!ok) wml_fail_system(err, (int)GetLastError(), "write", path);
-        bytes = wml_str_sub(bytes, n, bytes.len);
+        DWORD done = 0;
+        ok = WriteFile(h, bytes.ptr, (DWORD)WML_MIN(bytes.len, (size_t)1 << 30), &done, NULL) ||
+             wml_fail_system(err, (int)GetLastError(), "write", path);
+        bytes = wml_str_sub(bytes, done, bytes.len);
     }
-    CloseHandle(file);
+    CloseHandle(h);
     return ok;
 }
 
 bool wml_file_rename(const char *from, const char *to, struct wml_err *err)
 {
-    DWORD code = wml_win_replace(from, to);
-    return code == 0 || wml_fail_system(err, (int)code, "rename to", to);
+    DWORD code = wml_replace(from, to);
+    return !code || wml_fail_system(err, (int)code, "rename to", to);
 }
 
 bool wml_file_remove(const char *path)
 {
     wchar_t *wide = wml_wide_path(path);
-    bool ok = wide && DeleteFileW(wide);
+    bool ok = DeleteFileW(wide);
+    if (!ok && GetLastError() == ERROR_ACCESS_DENIED && SetFileAttributesW(wide, FILE_ATTRIBUTE_NORMAL))
+        ok = DeleteFileW(wide);
+    ok = ok || GetLastError() == ERROR_FILE_NOT_FOUND || GetLastError() == ERROR_PATH_NOT_FOUND;
+    free(wide);
+    return ok;
+}
+
+bool wml_dir_make(const char *path, struct wml_err *err)
+{
+    struct wml_buf parent = {0};
+    if (!*path || wml_dir_exists(path)) return true;
+    wml_buf_str(&parent, wml_path_dir(wml_str(path)));
+    bool above = parent.len && parent.len < strlen(path);
+    bool ok = !above || wml_dir_make(wml_buf_text(&parent), err);
+    wml_buf_release(&parent);
+    if (!ok) return false;
+    wchar_t *wide = wml_wide_path(path);
+    ok = CreateDirectoryW(wide, NULL);
     DWORD code = GetLastError();
     free(wide);
-    if (ok || code == ERROR_FILE_NOT_FOUND || code == ERROR_PATH_NOT_FOUND) return true;
-    return code != ERROR_ACCESS_DENIED && code != ERROR_USER_MAPPED_FILE ? false : wml_win_set_aside(path);
+    return ok || wml_dir_exists(path) || wml_fail_system(err, (int)code, "make the folder", path);
+}
+
+bool wml_dir_remove(const char *path)
+{
+    struct wml_dir_list list = {0};
+    wchar_t *wide = wml_wide_path(path);
+    DWORD kind = GetFileAttributesW(wide);
+    bool ok = true;
+    if (kind == INVALID_FILE_ATTRIBUTES || !(kind & FILE_ATTRIBUTE_DIRECTORY)) {
+        free(wide);
+        return wml_file_remove(path);
+    }
+    /* A link to a folder is removed, not what it points to. */
+    if (!(kind & FILE_ATTRIBUTE_REPARSE_POINT)) ok = wml_dir_list(path, &list, NULL);
+    for (size_t i = 0; i < list.v.len; i++) {
+        struct wml_buf inner = {0};
+        wml_path_join(&inner, wml_str(path), list.v.at[i].name);
+        ok = wml_dir_remove(wml_buf_text(&inner)) && ok;
+        wml_buf_release(&inner);
+    }
+    wml_dir_list_release(&list);
+    ok = RemoveDirectoryW(wide) && ok;
+    free(wide);
+    return ok;
+}
+
+bool wml_dir_temp(const char *parent, const char *prefix, struct wml_buf *path, struct wml_err *err)
+{
+    struct wml_buf temp = {0}, name = {0};
+    DWORD code = ERROR_ALREADY_EXISTS;
+    if (parent) wml_buf_cstr(&temp, parent);
+    else wml_path_temp(&temp);
+    for (uint64_t i = 0; code == ERROR_ALREADY_EXISTS && i < 100; i++) {
+        wml_buf_clear(&name);
+        wml_buf_clear(path);
+        wml_buf_fmt(&name, "%s%x%06x", prefix, (unsigned)wml_pid(), (unsigned)((wml_now_ns() / 100 + i) & 0xffffff));
+        wml_path_join(path, wml_buf_view(&temp), wml_buf_view(&name));
+        wchar_t *wide = wml_wide_path(wml_buf_text(path));
+        code = CreateDirectoryW(wide, NULL) ? ERROR_SUCCESS : GetLastError();
+        free(wide);
+    }
+    if (code) {
+        wml_fail_system(err, (int)code, "make a folder in", wml_buf_text(&temp));
+        wml_buf_clear(path);
+    }
+    wml_buf_release(&temp);
+    wml_buf_release(&name);
+    return !code;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return wml_str_cmp(((const struct wml_dir_entry *)a)->name, ((const struct wml_dir_entry *)b)->name);
+}
+
+bool wml_dir_list(const char *path, struct wml_dir_list *out, struct wml_err *err)
+{
+    struct wml_buf all = {0}, name = {0};
+    WIN32_FIND_DATAW e;
+    *out = (struct wml_dir_list){0};
+    wml_buf_fmt(&all, "%s/*", *path ? path : ".");
+    wchar_t *wide = wml_wide_path(wml_buf_text(&all));
+    HANDLE find = FindFirstFileW(wide, &e);
+    DWORD code = GetLastError();
+    free(wide);
+    wml_buf_release(&all);
+    if (find == INVALID_HANDLE_VALUE) {
+        /* The root of a drive has not even "."; it may be empty. */
+        if (code == ERROR_FILE_NOT_FOUND && wml_dir_exists(path)) return true;
+        return wml_fail_system(err, (int)code, "list", path);
+    }
+    do {
+        if (wcscmp(e.cFileName, L".") == 0 || wcscmp(e.cFileName, L"..") == 0) continue;
+        wml_buf_clear(&name);
+        wml_narrow(e.cFileName, &name);
+        struct wml_dir_entry one = {wml_arena_str(&out->arena, wml_buf_view(&name)),
+                                    (e.dwFileAttributes & FILE_ATTRIBUTE_DIRECTORY) != 0};
+        WML_PUSH(&out->v, one);
+    } while (FindNextFileW(find, &e));
+    FindClose(find);
+    wml_buf_release(&name);
+    if (out->v.len) qsort(out->v.at, out->v.len, sizeof *out->v.at, by_name);
+    return true;
 }

@@ -1,7 +1,7 @@
-/* Output files, the part that is the same everywhere: gathering small pieces, names of temporary
- * neighbours. Names of open ones are kept in a small table so that a second Ctrl-C can remove them; it is
- * the one piece of state that outlives a call, since a signal handler can be handed nothing. */
-#include "os/out.h"
+/* Atomic output: pieces are gathered, written to a temporary neighbour, flushed, renamed into place. Names
+ * of open neighbours are kept in a small table so that a second Ctrl-C can remove them; it is the one piece
+ * of state that outlives a call, since a signal handler can be handed nothing. */
+#include "os/out_sys.h"
 
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -20,7 +20,7 @@ void wml_out_remember(char *temp)
     }
 }
 
-void wml_out_forget(char *temp)
+static void forget(char *temp)
 {
     for (size_t i = 0; i < MAX_OPEN; i++) {
         char *mine = temp;
@@ -32,36 +32,51 @@ void wml_out_remove_all(void)
 {
     for (size_t i = 0; i < MAX_OPEN; i++) {
         char *temp = atomic_load(&open_temp[i]);
-        if (temp) wml_file_remove(temp);
+        if (temp) wml_out_sys_remove(temp);
     }
 }
 
-void wml_out_temp_name(const struct wml_out *o, uint32_t random, struct wml_buf *out)
+void wml_out_temp_name(struct wml_buf *out, const char *path, uint32_t random)
 {
     struct wml_buf name = {0};
-    struct wml_str base = wml_str_sub(wml_path_name(wml_str(o->path)), 0, 180);
+    struct wml_str base = wml_str_sub(wml_path_name(wml_str(path)), 0, 180);
     wml_buf_fmt(&name, ".%.*s.%d.%08" PRIx32 ".tmp", WML_ARG(base), wml_pid(), random);
-    wml_path_join(out, wml_path_dir(wml_str(o->path)), wml_buf_view(&name));
+    wml_buf_clear(out);
+    wml_path_join(out, wml_path_dir(wml_str(path)), wml_buf_view(&name));
     wml_buf_release(&name);
 }
 
-bool wml_out_fail_dir(const struct wml_out *o, struct wml_err *err)
+bool wml_out_refuse_folder(const char *path, struct wml_err *err)
 {
-    wml_fail(err, WML_E_IO, "%s is a folder, not a file", o->path);
+    wml_fail(err, WML_E_IO, "%s is a folder, not a file", path);
     return wml_hint(err, "give a file name inside it");
 }
 
-bool wml_out_hint_dir(const struct wml_out *o, struct wml_err *err)
+void wml_out_hint_folder(const char *path, struct wml_err *err)
 {
-    struct wml_str dir = wml_path_dir(wml_str(o->path));
-    return wml_hint(err, "the folder '%.*s' does not exist: make it first", WML_ARG(dir));
+    struct wml_buf dir = {0};
+    wml_buf_str(&dir, wml_path_dir(wml_str(path)));
+    if (!wml_dir_exists(wml_buf_text(&dir)))
+        wml_hint(err, "the folder '%s' does not exist: make it first", wml_buf_text(&dir));
+    wml_buf_release(&dir);
 }
 
-bool wml_out_flush(struct wml_out *o, struct wml_err *err)
+bool wml_out_open(struct wml_out *o, const char *path, struct wml_err *err)
+{
+    *o = (struct wml_out){0};
+    if (!wml_out_sys_open(o, path, err)) {
+        wml_out_release(o);
+        return false;
+    }
+    o->pending = wml_xrealloc(NULL, WML_OUT_PENDING);
+    return true;
+}
+
+static bool flush(struct wml_out *o, struct wml_err *err)
 {
     size_t n = o->n_pending;
     o->n_pending = 0;
-    return wml_out_write_now(o, o->pending, n, err);
+    return wml_out_sys_write(o, o->pending, n, err);
 }
 
 bool wml_out_write(struct wml_out *o, const void *bytes, size_t n, struct wml_err *err)
@@ -72,8 +87,8 @@ bool wml_out_write(struct wml_out *o, const void *bytes, size_t n, struct wml_er
         o->n_pending += n;
         return true;
     }
-    if (!wml_out_flush(o, err)) return false;
-    if (n >= WML_OUT_PENDING) return wml_out_write_now(o, bytes, n, err);
+    if (!flush(o, err)) return false;
+    if (n >= WML_OUT_PENDING) return wml_out_sys_write(o, bytes, n, err);
     memcpy(o->pending, bytes, n);
     o->n_pending = n;
     return true;
@@ -85,4 +100,42 @@ bool wml_out_pad(struct wml_out *o, uint64_t to_offset, struct wml_err *err)
     while (o->offset < to_offset)
         if (!wml_out_write(o, zero, (size_t)WML_MIN(to_offset - o->offset, sizeof zero), err)) return false;
     return true;
+}
+
+bool wml_out_copy(struct wml_out *o, intptr_t file, uint64_t from, uint64_t n, struct wml_err *err)
+{
+    if (!flush(o, err)) return false;
+    o->offset += n;
+    return wml_out_sys_copy(o, file, from, n, err);
+}
+
+bool wml_out_finish(struct wml_out *o, struct wml_err *err)
+{
+    if (!o->file) return true;
+    bool ok = flush(o, err) && wml_out_sys_flush(o, err);
+    return wml_out_sys_close(o, ok ? err : NULL) && ok;
+}
+
+bool wml_out_commit(struct wml_out *o, struct wml_err *err)
+{
+    if (!wml_out_finish(o, err)) return false;
+    if (!o->temp) return true; /* written in place */
+    if (!wml_out_sys_rename(o, err)) return false;
+    forget(o->temp);
+    free(o->temp);
+    o->temp = NULL;
+    return true;
+}
+
+void wml_out_release(struct wml_out *o)
+{
+    if (o->file) wml_out_sys_close(o, NULL);
+    if (o->temp) {
+        wml_out_sys_remove(o->temp);
+        forget(o->temp);
+    }
+    free(o->temp);
+    free(o->path);
+    free(o->pending);
+    *o = (struct wml_out){0};
 }

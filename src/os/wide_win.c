@@ -1,188 +1,91 @@
-/* UTF-16 at the edge, and what a file handle needs on Windows. Replacing a file that is mapped is refused
- * there; the old file is then renamed aside, which is allowed, and removed when its map closes. */
-#define _CRT_RAND_S
-#include "os/wide_win.h"
+/* UTF-16 at the edge of Windows, and its errors in UTF-8. */
+#include "os/wide.h"
 
-#include <inttypes.h>
 #include "base/arena.h"
-#include "os/path.h"
-#include "os/sys.h"
+#include "os/fail.h"
 
-/* From here on a path needs the prefix: folders end 12 below MAX_PATH. */
-enum { LONG_PATH = 248 - 14, PATH_ROOM = 32768, REPLACE_TRIES = 8 };
-#define ASIDE_END ".winml-old"
+#define WIN32_LEAN_AND_MEAN
+#include <windows.h>
 
-wchar_t *wml_wide(const char *utf8)
+enum { LONG_PATH = 240 };
+
+wchar_t *wml_wide(const char *text)
 {
-    int n = MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, utf8, -1, NULL, 0);
-    if (n <= 0) return NULL;
-    wchar_t *wide = wml_xcalloc((size_t)n, sizeof *wide);
-    MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, utf8, -1, wide, n);
+    int n = MultiByteToWideChar(CP_UTF8, 0, text, -1, NULL, 0);
+    wchar_t *wide = wml_xcalloc((size_t)WML_MAX(n, 0) + 1, sizeof *wide);
+    MultiByteToWideChar(CP_UTF8, 0, text, -1, wide, n);
     return wide;
 }
 
-static wchar_t *with_prefix(const wchar_t *full, size_t n)
+wchar_t *wml_wide_path(const char *path)
 {
-    bool unc = full[0] == L'\\' && full[1] == L'\\';
-    const wchar_t *prefix = unc ? L"\\\\?\\UNC" : L"\\\\?\\", *rest = unc ? full + 1 : full;
-    wchar_t *out = wml_xcalloc(n + 16, sizeof *out);
-    memcpy(out, prefix, wcslen(prefix) * sizeof *out);
-    memcpy(out + wcslen(prefix), rest, (n - (size_t)(rest - full)) * sizeof *out);
-    return out;
-}
-
-wchar_t *wml_wide_path(const char *utf8)
-{
-    wchar_t *wide = wml_wide(utf8);
-    if (!wide || !wide[0]) {
-        if (wide) SetLastError(ERROR_PATH_NOT_FOUND);
-        free(wide);
-        return NULL;
-    }
+    static const wchar_t local[] = L"\\\\?\\", share[] = L"\\\\?\\UNC\\";
+    wchar_t *wide = wml_wide(path);
+    if (wcslen(wide) < LONG_PATH || wcsncmp(wide, local, 4) == 0) return wide;
     DWORD n = GetFullPathNameW(wide, 0, NULL, NULL);
-    if (n == 0) {
-        free(wide);
-        return NULL;
+    wchar_t *full = wml_xcalloc((size_t)n + WML_COUNT(share), sizeof *full);
+    /* Room for the prefix is left before the text. */
+    size_t at = WML_COUNT(share) - 1;
+    if (!n || !GetFullPathNameW(wide, n, full + at, NULL)) {
+        free(full);
+        return wide;
     }
-    wchar_t *full = wml_xcalloc((size_t)n + 1, sizeof *full);
-    n = GetFullPathNameW(wide, n + 1, full, NULL);
     free(wide);
-    bool special = wcsncmp(full, L"\\\\?\\", 4) == 0 || wcsncmp(full, L"\\\\.\\", 4) == 0;
-    if (n < LONG_PATH || special) return full;
-    wchar_t *prefixed = with_prefix(full, n);
-    free(full);
-    return prefixed;
+    bool is_share = full[at] == L'\\' && full[at + 1] == L'\\';
+    const wchar_t *prefix = is_share ? share : local;
+    const wchar_t *rest = is_share ? full + at + 2 : full + at;
+    size_t head = wcslen(prefix), tail = wcslen(rest);
+    memmove(full + head, rest, (tail + 1) * sizeof *full);
+    memcpy(full, prefix, head * sizeof *full);
+    return full;
 }
 
-void wml_narrow(struct wml_buf *out, const wchar_t *wide, size_t n)
+void wml_narrow(const wchar_t *wide, struct wml_buf *out)
 {
-    if (!n) return;
-    int len = WideCharToMultiByte(CP_UTF8, 0, wide, (int)n, NULL, 0, NULL, NULL);
-    if (len <= 0) return;
-    char *text = wml_xrealloc(NULL, (size_t)len);
-    WideCharToMultiByte(CP_UTF8, 0, wide, (int)n, text, len, NULL, NULL);
-    wml_buf_add(out, text, (size_t)len);
+    int n = WideCharToMultiByte(CP_UTF8, 0, wide, -1, NULL, 0, NULL, NULL);
+    if (n <= 1) return;
+    char *text = wml_xrealloc(NULL, (size_t)n);
+    WideCharToMultiByte(CP_UTF8, 0, wide, -1, text, n, NULL, NULL);
+    wml_buf_add(out, text, (size_t)n - 1);
     free(text);
 }
 
-void wml_narrow_cstr(struct wml_buf *out, const wchar_t *wide)
+/* The system's own words without their line end and full stop. */
+static void reason(int code, struct wml_buf *out)
 {
-    wml_narrow(out, wide, wcslen(wide));
+    wchar_t text[512];
+    DWORD n = FormatMessageW(FORMAT_MESSAGE_FROM_SYSTEM | FORMAT_MESSAGE_IGNORE_INSERTS, NULL, (DWORD)code, 0, text,
+                             WML_COUNT(text), NULL);
+    while (n && (text[n - 1] <= L' ' || text[n - 1] == L'.')) n--;
+    text[WML_MIN(n, WML_COUNT(text) - 1)] = L'\0';
+    if (n) wml_narrow(text, out);
+    else wml_buf_fmt(out, "error %d", code);
 }
 
-HANDLE wml_win_open(const char *path, DWORD access, DWORD disposition, DWORD flags)
+bool wml_fail_system(struct wml_err *err, int code, const char *what, const char *path)
 {
-    wchar_t *wide = wml_wide_path(path);
-    if (!wide) return INVALID_HANDLE_VALUE;
-    DWORD share = FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE;
-    HANDLE file = CreateFileW(wide, access, share, NULL, disposition, flags ? flags : FILE_ATTRIBUTE_NORMAL, NULL);
-    DWORD code = GetLastError();
-    free(wide);
-    SetLastError(code);
-    return file;
-}
-
-bool wml_win_path_of(HANDLE file, struct wml_buf *out)
-{
-    wchar_t *wide = wml_xcalloc(PATH_ROOM, sizeof *wide);
-    DWORD n = GetFinalPathNameByHandleW(file, wide, PATH_ROOM, FILE_NAME_NORMALIZED | VOLUME_NAME_DOS);
-    bool ok = n > 0 && n < PATH_ROOM;
-    const wchar_t *p = wide;
-    if (ok && wcsncmp(p, L"\\\\?\\UNC\\", 8) == 0) {
-        wml_buf_cstr(out, "//");
-        p += 8;
-    } else if (ok && wcsncmp(p, L"\\\\?\\", 4) == 0) p += 4;
-    struct wml_buf text = {0};
-    if (ok) wml_narrow_cstr(&text, p);
-    for (size_t i = 0; i < text.len; i++) wml_buf_char(out, text.ptr[i] == '\\' ? '/' : text.ptr[i]);
-    wml_buf_release(&text);
-    free(wide);
-    return ok;
-}
-
-uint32_t wml_win_random(void)
-{
-    unsigned value = 0;
-    if (rand_s(&value) != 0) value = (unsigned)wml_now_ns();
-    return value;
-}
-
-bool wml_win_is_aside(struct wml_str path)
-{
-    struct wml_str name = wml_path_name(path);
-    return wml_str_starts(name, ".") && wml_str_ends(name, ASIDE_END);
-}
-
-static DWORD move(const char *from, const char *to, DWORD flags)
-{
-    wchar_t *a = wml_wide_path(from), *b = a ? wml_wide_path(to) : NULL;
-    DWORD code = b && MoveFileExW(a, b, flags) ? 0 : GetLastError();
-    free(a);
-    free(b);
-    return code;
-}
-
-/* Not zero: a folder, or a file that its owner protects. */
-static DWORD fixed_kind(const char *path)
-{
-    wchar_t *wide = wml_wide_path(path);
-    DWORD kind = wide ? GetFileAttributesW(wide) : INVALID_FILE_ATTRIBUTES;
-    free(wide);
-    return kind == INVALID_FILE_ATTRIBUTES ? 0 : kind & (FILE_ATTRIBUTE_DIRECTORY | FILE_ATTRIBUTE_READONLY);
-}
-
-/* Renames `path` out of the way, to a name that is told. */
-static DWORD move_aside(const char *path, struct wml_buf *aside)
-{
-    struct wml_buf name = {0};
-    struct wml_str base = wml_str_sub(wml_path_name(wml_str(path)), 0, 180);
-    wml_buf_fmt(&name, ".%.*s.%08" PRIx32 ASIDE_END, WML_ARG(base), wml_win_random());
-    wml_path_join(aside, wml_path_dir(wml_str(path)), wml_buf_view(&name));
-    wml_buf_release(&name);
-    return move(path, wml_buf_text(aside), 0);
-}
-
-/* Refused while the file is mapped: wml_map_close tries again. */
-static void try_delete(const struct wml_buf *path)
-{
-    wchar_t *wide = wml_wide_path(wml_buf_text(path));
-    if (wide) DeleteFileW(wide);
-    free(wide);
-}
-
-bool wml_win_set_aside(const char *path)
-{
-    struct wml_buf aside = {0};
-    bool ok = fixed_kind(path) == 0 && move_aside(path, &aside) == 0;
-    if (ok) try_delete(&aside);
-    wml_buf_release(&aside);
-    return ok;
-}
-
-static DWORD replace_aside(const char *from, const char *to)
-{
-    struct wml_buf aside = {0};
-    DWORD code = move_aside(to, &aside);
-    if (!code) {
-        code = move(from, to, MOVEFILE_WRITE_THROUGH);
-        if (code) move(wml_buf_text(&aside), to, 0);
-        else try_delete(&aside);
+    enum wml_code kind = WML_E_IO;
+    struct wml_buf why = {0};
+    switch (code) {
+    case ERROR_FILE_NOT_FOUND:
+    case ERROR_PATH_NOT_FOUND:
+    case ERROR_INVALID_DRIVE:
+    case ERROR_BAD_NETPATH: kind = WML_E_NOT_FOUND; break;
+    case ERROR_ALREADY_EXISTS:
+    case ERROR_FILE_EXISTS: kind = WML_E_EXISTS; break;
+    case ERROR_NOT_ENOUGH_MEMORY:
+    case ERROR_OUTOFMEMORY: kind = WML_E_MEMORY; break;
+    default: break;
     }
-    wml_buf_release(&aside);
-    return code;
-}
-
-DWORD wml_win_replace(const char *from, const char *to)
-{
-    DWORD code = 0;
-    /* A virus scanner holds a fresh file for some milliseconds: such refusals pass. */
-    for (unsigned i = 0; i < REPLACE_TRIES; i++) {
-        code = move(from, to, MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH);
-        bool busy = code == ERROR_ACCESS_DENIED || code == ERROR_SHARING_VIOLATION || code == ERROR_USER_MAPPED_FILE;
-        if (!busy) return code;
-        if (fixed_kind(to)) return code;
-        if (replace_aside(from, to) == 0) return 0;
-        wml_sleep_ms(10 * ((uint64_t)i + 1));
+    if (code == ERROR_DISK_FULL || code == ERROR_HANDLE_DISK_FULL || code == ERROR_DISK_QUOTA_EXCEEDED) {
+        wml_fail(err, WML_E_IO, "Insufficient disk space: unable to write %s", path);
+        return wml_hint(err, "free some space or choose another folder, then try again");
     }
-    return code;
+    reason(code, &why);
+    wml_fail(err, kind, "%s %s: %s", what, path, wml_buf_text(&why));
+    wml_buf_release(&why);
+    if (code == ERROR_ACCESS_DENIED) wml_hint(err, "check the permissions of the file and its folder");
+    if (code == ERROR_SHARING_VIOLATION || code == ERROR_USER_MAPPED_FILE)
+        wml_hint(err, "another program has the file open: close it there, then try again");
+    return false;
 }
