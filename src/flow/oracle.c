@@ -2,9 +2,13 @@
 #include "flow/oracle.h"
 
 #include "graph/edit.h"
+#include "graph/graph.h"
+#include "graph/store.h"
 #include "graph/tensor.h"
 #include "graph/type.h"
 #include "onnx/onnx.h"
+#include "os/file.h"
+#include "os/path.h"
 
 /* ORT's time grows with the square of the number of outputs: 3 s at this number. */
 enum { ASK_MAX = 25000 };
@@ -140,9 +144,52 @@ static bool evaluate(void *arg, struct wml_model *m, struct wml_value *const *v,
     return ok;
 }
 
+/* Ranges of the source file that ORT handed back become plain weights again, still unread. */
+static bool settle(void *arg, struct wml_tensor *t)
+{
+    struct wml_model *m = arg;
+    struct wml_span bytes;
+    if (t->payload != WML_PAYLOAD_EXTERNAL) return true;
+    if (!wml_tensor_bytes(m, t, &bytes, NULL)) return false;
+    wml_tensor_make_raw(t, bytes);
+    return true;
+}
+
+static bool ort_optimise(void *arg, struct wml_model *m, const char *disable, struct wml_model **out, struct wml_err *err)
+{
+    struct wml_flow_oracle *o = arg;
+    struct wml_buf skeleton = {0}, dir = {0}, temp = {0}, path = {0}, bytes = {0};
+    struct wml_str folder;
+    struct wml_ort *ort;
+    bool ok = wml_ort_open(o->cx, &ort, err) && wml_onnx_skeleton(m, NULL, &skeleton, &folder, err) &&
+              wml_dir_temp(NULL, "winml-ort-", &temp, err);
+    if (ok) {
+        struct wml_model_source s = source_of(&skeleton, folder, &dir);
+        wml_path_join(&path, wml_buf_view(&temp), WML_STR("optimised.onnx"));
+        o->sessions++;
+        ok = wml_oracle_optimise(ort, &s, WML_LEVEL_BASIC, disable, wml_buf_text(&path), err) &&
+             wml_file_read(wml_buf_text(&path), UINT64_C(1) << 31, &bytes, err);
+    }
+    if (ok) ok = wml_onnx_load_bytes((struct wml_span){(const unsigned char *)bytes.ptr, bytes.len}, dir.len ? wml_buf_text(&dir) : NULL, out, err);
+    if (ok) {
+        wml_model_own(*out, bytes.ptr);
+        bytes = (struct wml_buf){0};
+        wml_onnx_take_place(*out, m);
+        ok = wml_model_each_tensor(*out, settle, *out) || wml_fail(err, WML_E_IO, "the weights of the source cannot be found again");
+        if (!ok) wml_model_free(*out);
+    }
+    if (temp.len) wml_dir_remove(wml_buf_text(&temp));
+    wml_buf_release(&skeleton);
+    wml_buf_release(&dir);
+    wml_buf_release(&temp);
+    wml_buf_release(&path);
+    wml_buf_release(&bytes);
+    return ok;
+}
+
 struct wml_env wml_flow_env(struct wml_flow_oracle *o)
 {
-    return (struct wml_env){.arg = o, .infer_types = infer_types, .evaluate = evaluate};
+    return (struct wml_env){.arg = o, .infer_types = infer_types, .evaluate = evaluate, .ort_optimise = ort_optimise};
 }
 
 bool wml_flow_session(struct wml_ctx *cx, struct wml_model *m, const struct wml_session_opts *opts,

@@ -99,6 +99,8 @@ struct wml_tensor *wml_tensor_derive(struct wml_model *m, enum wml_dtype dtype, 
 struct wml_tensor *wml_tensor_f32(struct wml_model *m, float v);                /* scalar */
 struct wml_tensor *wml_tensor_i64s(struct wml_model *m, size_t n, const int64_t *v); /* vector [n] */
 struct wml_tensor *wml_tensor_strings(struct wml_model *m, size_t n, const struct wml_str *v);
+/* An external tensor whose bytes are known becomes one with raw data: nothing of the reference stays. */
+void wml_tensor_make_raw(struct wml_tensor *t, struct wml_span bytes);
 /* Another tensor with the same bytes (shared, not copied), e.g. under another name. */
 struct wml_tensor *wml_tensor_share(struct wml_model *m, const struct wml_tensor *t);
 /* Same type, dims and bytes. Metadata and names are ignored. */

@@ -5,7 +5,7 @@
 #include "graph/store.h"
 #include "graph/tensor.h"
 
-enum { HAS_DTYPE = 1u << 2 };
+enum { HAS_DTYPE = 1u << 2, HAS_LOCATION = 1u << 14 };
 
 static struct wml_tensor *blank(struct wml_model *m, enum wml_dtype dtype, size_t rank, const int64_t *dims)
 {
@@ -84,6 +84,16 @@ struct wml_tensor *wml_tensor_strings(struct wml_model *m, size_t n, const struc
     struct wml_tensor *t = blank(m, WML_STRING, 1, &dim);
     for (size_t i = 0; i < n; i++) WML_PUSH_IN(&m->arena, &t->string_data, wml_arena_str(&m->arena, v[i]));
     return t;
+}
+
+void wml_tensor_make_raw(struct wml_tensor *t, struct wml_span bytes)
+{
+    t->raw = bytes;
+    t->view = (struct wml_span){0};
+    t->payload = WML_PAYLOAD_BORROWED;
+    t->location = 0;
+    t->msg.has &= ~(uint32_t)HAS_LOCATION;
+    t->external.len = 0;
 }
 
 struct wml_tensor *wml_tensor_share(struct wml_model *m, const struct wml_tensor *t)

@@ -80,3 +80,10 @@ bool wml_onnx_load(const char *path, struct wml_model **out, struct wml_err *err
     *out = m;
     return true;
 }
+
+void wml_onnx_take_place(struct wml_model *m, const struct wml_model *of)
+{
+    m->store->path = wml_arena_str(&m->arena, of->store->path);
+    m->store->folder = wml_arena_str(&m->arena, of->store->folder);
+    m->store->open = wml_onnx_open_external;
+}

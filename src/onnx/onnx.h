@@ -15,6 +15,10 @@ bool wml_onnx_load(const char *path, struct wml_model **out, struct wml_err *err
 bool wml_onnx_load_bytes(struct wml_span bytes, const char *folder, struct wml_model **out,
                          struct wml_err *err);
 
+/* m stands for the model that `of` was loaded as: it gets its path and folder, so that skeletons, references
+ * and saving over the file work as before. */
+void wml_onnx_take_place(struct wml_model *m, const struct wml_model *of);
+
 enum wml_external_mode {
     WML_EXTERNAL_AUTO,  /* when the weights reach `limit`, or the protobuf would pass 2 GiB */
     WML_EXTERNAL_NEVER, /* one file; refused above 2 GiB */

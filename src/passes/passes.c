@@ -65,6 +65,11 @@ static size_t run_one(const struct wml_pass *p, struct wml_pass_run *r, struct w
     r->applied = 0;
     r->skipped[0] = 0;
     bool ok = p->run(r, &err);
+    if (r->replacement) {
+        wml_model_free(r->model);
+        r->model = r->replacement;
+        r->replacement = NULL;
+    }
     wml_arena_reset(r->scratch);
     result->ms += (double)(now_ns() - start) / 1e6;
     result->nodes_removed += (int64_t)before - (int64_t)count_nodes(r->model);
@@ -86,12 +91,12 @@ static bool is_on(size_t i, const enum wml_pass_choice *choice)
     return choice[i] == WML_PASS_ON || (choice[i] == WML_PASS_DEFAULT && wml_passes[i]->on);
 }
 
-bool wml_passes_run(struct wml_model *m, const struct wml_env *env, const enum wml_pass_choice *choice,
+bool wml_passes_run(struct wml_model **m, const struct wml_env *env, const enum wml_pass_choice *choice,
                     struct wml_pass_result *result, struct wml_ctx *cx, uint64_t (*now_ns)(void),
                     struct wml_err *err)
 {
     struct wml_arena scratch = {0};
-    struct wml_pass_run r = {.model = m, .env = env, .scratch = &scratch};
+    struct wml_pass_run r = {.model = *m, .env = env, .scratch = &scratch};
     bool ok = true, changed = true;
     for (size_t i = 0; i < wml_n_passes; i++) {
         result[i] = (struct wml_pass_result){0};
@@ -102,6 +107,7 @@ bool wml_passes_run(struct wml_model *m, const struct wml_env *env, const enum w
     }
     for (size_t round = 0; ok && changed && round < MAX_ROUNDS; round++) {
         changed = false;
+        r.round = round;
         for (size_t i = 0; ok && i < wml_n_passes; i++) {
             if (!is_on(i, choice) || result[i].status == WML_PASS_FAILED) continue;
             wml_note_progress(cx, "Optimizing", wml_passes[i]->name, 0, 0, NULL);
@@ -110,5 +116,6 @@ bool wml_passes_run(struct wml_model *m, const struct wml_env *env, const enum w
         }
     }
     wml_arena_release(&scratch);
-    return ok && wml_graph_sort(m->graph, err);
+    *m = r.model;
+    return ok && wml_graph_sort(r.model->graph, err);
 }

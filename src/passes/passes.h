@@ -16,6 +16,10 @@ struct wml_env { /* any callback may be NULL: the passes that need it are skippe
      * new tensors belong to the model. */
     bool (*evaluate)(void *arg, struct wml_model *m, struct wml_value *const *v, size_t n,
                      struct wml_tensor **out, struct wml_err *err);
+    /* ORT's own optimiser, on the CPU, over a skeleton: a new model, weights still in the files of m. disable:
+     * names of ORT's optimisers to leave out, ';' between. */
+    bool (*ort_optimise)(void *arg, struct wml_model *m, const char *disable, struct wml_model **out,
+                         struct wml_err *err);
 };
 
 enum wml_pass_status { WML_PASS_NOTHING, WML_PASS_APPLIED, WML_PASS_SKIPPED, WML_PASS_FAILED };
@@ -27,6 +31,8 @@ struct wml_pass_run { /* what a pass gets */
     struct wml_arena *scratch; /* reset after the pass */
     size_t applied;            /* the pass counts its changes */
     char skipped[256];         /* set it: why the pass (or a part of it) did nothing */
+    struct wml_model *replacement; /* set it: takes the model's place, which is freed */
+    size_t round;              /* from 0 */
 };
 /* Sets r->skipped and returns true, so that `return wml_pass_skip(...)` ends a pass. */
 bool wml_pass_skip(struct wml_pass_run *r, const char *fmt, ...) WML_PRINTF(2, 3);
@@ -59,8 +65,8 @@ struct wml_pass_result {
 };
 
 /* choice and result: one entry per pass, in the order of wml_passes. now_ms: a clock. A pass that fails ends
- * the run only when the graph is left inconsistent; otherwise it is reported and the others go on. */
-bool wml_passes_run(struct wml_model *m, const struct wml_env *env, const enum wml_pass_choice *choice,
+ * the run only when the graph is left inconsistent; otherwise it is reported and the others go on. *m may be another model afterwards. */
+bool wml_passes_run(struct wml_model **m, const struct wml_env *env, const enum wml_pass_choice *choice,
                     struct wml_pass_result *result, struct wml_ctx *cx, uint64_t (*now_ns)(void),
                     struct wml_err *err);
 

@@ -1,0 +1,133 @@
+/* ONNX Runtime's own optimiser as one pass. It would turn float16 into float32 with Casts, Q/DQ into QLinear
+ * operators, and import operator sets, so a guard stands before and after it: models with such parts are not given
+ * to it, and a result in which a type, a domain, an input or an output differs is thrown away. What winml does by
+ * itself, without copying weights, is left out of ORT's list. */
+#include "passes/match.h"
+
+#include "graph/parts.h"
+
+enum { MAX_NODES = 20000 };
+
+/* Names of ORT's optimisers: done by our passes, tuned for one kind of CPU, or adding nodes for higher ranks. */
+static const char disabled[] = "ConvBNFusion;ConvMulFusion;ConvAddFusion;MatMulAddFusion;MatMul_BatchNormalization_Fusion;"
+                               "ConstantSharing;TransposeOptimizer;TransposeOptimizer_CPUExecutionProvider;"
+                               "NchwcTransformer;NhwcTransformer;GemmTransposeFusion";
+
+struct guard {
+    const char *reason; /* NULL: fine */
+    struct wml_str what;
+};
+
+static bool is_onnx(struct wml_str d)
+{
+    return !d.len || wml_str_is(d, "ai.onnx");
+}
+
+static bool look_node(void *arg, struct wml_node *n)
+{
+    struct guard *g = arg;
+    if (!is_onnx(n->domain)) *g = (struct guard){"an operator of another domain: ", n->op_type};
+    else if (wml_op_has(n, WML_OP_QUANT)) *g = (struct guard){"quantisation: ", n->op_type};
+    return !g->reason;
+}
+
+static bool is_plain(int dtype)
+{
+    return dtype == WML_UNDEFINED || dtype == WML_F32 || dtype == WML_F64 || dtype == WML_STRING || dtype == WML_BOOL ||
+           (wml_dtype_is_integer(dtype) && wml_dtype_info(dtype)->bits >= 8);
+}
+
+static bool look_graph(void *arg, struct wml_graph *graph)
+{
+    struct guard *g = arg;
+    for (const struct wml_value *v = graph->first_value; v && !g->reason; v = v->next)
+        if (!is_plain((int)wml_value_elem(v))) *g = (struct guard){"a type that ORT's CPU kernels convert: ", wml_str(wml_dtype_name((int)wml_value_elem(v)))};
+    return !g->reason;
+}
+
+static bool same_signature(const struct wml_graph *a, const struct wml_graph *b)
+{
+    if (a->outputs.len != b->outputs.len) return false;
+    for (size_t i = 0; i < a->outputs.len; i++) {
+        const struct wml_value *x = a->outputs.at[i], *y = b->outputs.at[i];
+        if (!wml_str_eq(x->name, y->name) || wml_value_elem(x) != wml_value_elem(y)) return false;
+    }
+    for (size_t i = 0; i < a->inputs.len; i++) {
+        const struct wml_value *x = a->inputs.at[i];
+        const struct wml_value *y = wml_graph_find(b, x->name);
+        if (!y || !y->n_inputs || wml_value_elem(x) != wml_value_elem(y)) return false;
+    }
+    return a->inputs.len == b->inputs.len;
+}
+
+/* Values that survived under their names keep their element types. */
+static const char *compare(const struct wml_model *before, struct wml_model *after)
+{
+    struct guard g = {0};
+    if (!same_signature(before->graph, after->graph)) return "its inputs or outputs differ";
+    wml_graph_walk(after->graph, look_node, &g);
+    if (g.reason) return "it holds operators that the model had not";
+    for (const struct wml_value *v = before->graph->first_value; v; v = v->next) {
+        const struct wml_value *now = wml_graph_find(after->graph, v->name);
+        enum wml_dtype x = wml_value_elem(v), y = now ? wml_value_elem(now) : WML_UNDEFINED;
+        if (x != WML_UNDEFINED && y != WML_UNDEFINED && x != y) return "a value changed its type";
+    }
+    return NULL;
+}
+
+/* What ORT does not carry over comes from the model as it was. */
+static void keep_head(struct wml_model *to, const struct wml_model *from)
+{
+    struct wml_arena *a = &to->arena;
+    to->ir_version = from->ir_version;
+    to->model_version = from->model_version;
+    to->msg.has = from->msg.has;
+    to->producer_name = wml_arena_str(a, from->producer_name);
+    to->producer_version = wml_arena_str(a, from->producer_version);
+    to->domain = wml_arena_str(a, from->domain);
+    to->doc = wml_arena_str(a, from->doc);
+    to->graph->name = wml_arena_str(a, from->graph->name);
+    to->metadata.len = 0;
+    for (size_t i = 0; i < from->metadata.len; i++) {
+        struct wml_entry e = {.key = wml_arena_str(a, from->metadata.at[i].key), .value = wml_arena_str(a, from->metadata.at[i].value)};
+        WML_PUSH_IN(a, &to->metadata, e);
+    }
+    to->opset.len = 0;
+    for (size_t i = 0; i < from->opset.len; i++) {
+        struct wml_opset o = {.msg.has = from->opset.at[i].msg.has, .version = from->opset.at[i].version,
+                              .domain = wml_arena_str(a, from->opset.at[i].domain)};
+        WML_PUSH_IN(a, &to->opset, o);
+    }
+}
+
+static bool run(struct wml_pass_run *r, struct wml_err *err)
+{
+    struct wml_model *m = r->model, *out = NULL;
+    struct guard g = {0};
+    struct wml_err why = {0};
+    (void)err;
+    if (r->round) return true; /* once: what is left afterwards is for our passes */
+    if (!r->env->ort_optimise) return wml_pass_skip(r, "ONNX Runtime is not at hand");
+    if (m->graph->n_nodes > MAX_NODES) return wml_pass_skip(r, "more than %d nodes", MAX_NODES);
+    if (m->function.len || m->training.len) return wml_pass_skip(r, "the model has functions or training parts");
+    if (m->ir_version < WML_IR_SEPARATE_WEIGHTS) return wml_pass_skip(r, "its weights are inputs (IR below 4)");
+    wml_graph_walk(m->graph, look_node, &g);
+    if (!g.reason) wml_model_each_graph(m, look_graph, &g);
+    if (g.reason) return wml_pass_skip(r, "the model holds %s%.*s", g.reason, WML_ARG(g.what));
+    if (!r->env->ort_optimise(r->env->arg, m, disabled, &out, &why)) return wml_pass_skip(r, "ORT cannot: %.200s", why.msg);
+    const char *differs = compare(m, out);
+    bool fewer = out->graph->n_nodes < m->graph->n_nodes;
+    if (differs || !fewer) {
+        wml_model_free(out);
+        return !differs || wml_pass_skip(r, "ORT's result was thrown away: %s", differs);
+    }
+    keep_head(out, m);
+    r->applied = m->graph->n_nodes - out->graph->n_nodes;
+    r->replacement = out;
+    return true;
+}
+
+const struct wml_pass wml_pass_ort_graph_optimization = {
+    .name = "ort-graph-optimization", .category = "graph", .on = true, .run = run,
+    .summary = "ORT's own optimiser, basic level, on the CPU, under a guard",
+};
