@@ -22,7 +22,8 @@ static uint64_t fold(uint64_t a, uint64_t b)
 uint64_t wml_hash(const void *bytes, size_t n, uint64_t seed)
 {
     const unsigned char *p = bytes;
-    uint64_t h = seed ^ 0x9e3779b97f4a7c15u ^ (uint64_t)n;
+    /* The length is mixed in first: xor alone would let it cancel against the first byte. */
+    uint64_t h = fold(seed ^ 0x9e3779b97f4a7c15u, (uint64_t)n ^ 0xd6e8feb86659fd93u);
     for (; n >= 8; p += 8, n -= 8) h = fold(h ^ load64(p), 0xd6e8feb86659fd93u);
     uint64_t tail = 0;
     for (size_t i = 0; i < n; i++) tail |= (uint64_t)p[i] << (8 * i);

@@ -69,7 +69,7 @@ size_t wml_str_rfind(struct wml_str s, char c)
 bool wml_str_has(struct wml_str s, const char *part)
 {
     size_t n = strlen(part);
-    for (size_t i = 0; i + n <= s.len; i++)
+    for (size_t i = 0; n && i + n <= s.len; i++)
         if (memcmp(s.ptr + i, part, n) == 0) return true;
     return n == 0;
 }
