@@ -99,8 +99,9 @@ static void add_error(struct wml_item *root, const struct wml_err *err)
 
 static void say_error(struct wml_console *c, const struct wml_err *err)
 {
-    if (err->code == WML_E_CANCELLED) {
-        wml_console_say(c, NULL, NULL, "Aborted!");
+    if (err->code == WML_E_CANCELLED) { /* with what a command adds to the word, if it does */
+        bool more = wml_str_starts(wml_str(err->msg), "Aborted! ");
+        wml_console_say(c, NULL, NULL, more ? err->msg : "Aborted!");
         return;
     }
     wml_console_say(c, "1;31", "Error:", err->msg);
@@ -365,6 +366,7 @@ int wml_cli_main(const struct wml_program *p, struct wml_ctx *cx, int argc, char
     int status = 0;
     wml_stdio_prepare();
     wml_term_prepare();
+    wml_interrupt_watch(); /* from now on a closed pipe is an error of the write, not a signal */
     if (argc == 2 && strcmp(argv[1], "--version") == 0)
         wml_buf_fmt(&out, "%s, version %s\n", p->name, p->version);
     else

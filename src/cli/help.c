@@ -3,7 +3,7 @@
 #include "cli/rows.h"
 #include "text/words.h"
 
-enum { WIDTH = 80, LEFT = 30 };
+enum { WIDTH = 80, OPTION_LEFT = 26, COMMAND_LEFT = 14 };
 
 struct help {
     struct wml_buf *out;
@@ -63,17 +63,18 @@ static void heading(struct help *h, const char *title)
     wml_buf_char(h->out, '\n');
 }
 
-static void entry(struct help *h, struct wml_str left, struct wml_str right)
+/* Two columns, the right one beginning at `column`; a long left part takes a line of its own. */
+static void entry(struct help *h, size_t column, struct wml_str left, struct wml_str right)
 {
     wml_buf_cstr(h->out, "  ");
     styled(h, "36", left);
     size_t width = wml_utf8_width(left) + 2;
-    if (width + 2 > LEFT) {
+    if (width + 2 > column) {
         wml_buf_char(h->out, '\n');
         width = 0;
     }
-    blanks(h, LEFT - width);
-    wrapped(h, right, LEFT);
+    blanks(h, column - width);
+    wrapped(h, right, column);
 }
 
 static void option(struct help *h, const struct wml_command *c, const struct wml_opt *o)
@@ -94,9 +95,9 @@ static void option(struct help *h, const struct wml_command *c, const struct wml
         if (alias.len) wml_buf_fmt(&right, " (also --%.*s)", WML_ARG(alias));
     const char *fallback = c ? wml_command_default(c, o, &h->arena) : o->fallback;
     if (o->flags & WML_OPT_REQUIRED) wml_buf_cstr(&right, " [required]");
-    if (o->kind == WML_KIND_LIST) wml_buf_cstr(&right, " [repeatable]");
+    if (o->kind == WML_KIND_LIST && !wml_str_has(wml_str(o->help), "repeat")) wml_buf_cstr(&right, " [repeatable]");
     if (fallback) wml_buf_fmt(&right, " [default: %s]", fallback);
-    entry(h, wml_buf_view(&left), wml_buf_view(&right));
+    entry(h, OPTION_LEFT, wml_buf_view(&left), wml_buf_view(&right));
     wml_buf_release(&left);
     wml_buf_release(&right);
 }
@@ -159,7 +160,7 @@ void wml_help_command(const struct wml_program *p, const struct wml_command *c, 
     }
     heading(&h, "General options");
     options(&h, c, wml_opts_common, true);
-    entry(&h, WML_STR("-h, --help"), WML_STR("this text"));
+    entry(&h, OPTION_LEFT, WML_STR("-h, --help"), WML_STR("this text"));
     if (c->examples) {
         heading(&h, "Examples");
         struct wml_str rest = wml_str(c->examples), line;
@@ -175,7 +176,7 @@ static void command_group(struct help *h, const struct wml_commands *all, const 
     for (size_t i = 0; i < all->v.len; i++) {
         const struct wml_command *c = all->v.at[i];
         if (strcmp(c->group ? c->group : "Commands", group) == 0)
-            entry(h, wml_str(c->name), wml_str(c->summary));
+            entry(h, COMMAND_LEFT, wml_str(c->name), wml_str(c->summary));
     }
 }
 
@@ -189,7 +190,7 @@ void wml_help_program(const struct wml_program *p, bool colour, struct wml_buf *
     wml_buf_fmt(out, " %s [OPTIONS] COMMAND [ARGS]...\n", p->name);
     heading(&h, "Options");
     options(&h, NULL, wml_opts_global, true);
-    entry(&h, WML_STR("-h, --help"), WML_STR("this text; after a command: about the command"));
+    entry(&h, OPTION_LEFT, WML_STR("-h, --help"), WML_STR("this text; after a command: about the command"));
     /* Groups in the order in which the program names them, the driver's own last. */
     for (size_t i = 0; i <= p->n_commands; i++) {
         const struct wml_command *c = i < p->n_commands ? p->command[i] : &wml_command_completion;
