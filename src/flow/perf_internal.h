@@ -19,6 +19,7 @@ struct wml_perf_trace { /* the traced pass */
     struct wml_trace rows;
     struct wml_json_doc *reply; /* of the traced job; NULL: none */
     double latency_ms;          /* mean of the traced runs */
+    double call_us;             /* of a run inside the EP as ORT saw it, with the EP's own overhead */
     WML_VEC(const char *) looked; /* paths that were looked at */
 };
 

@@ -135,13 +135,17 @@ static void read_profile(struct wml_perf_run *r, size_t warmup, size_t runs)
     wml_buf_release(&text);
 }
 
-/* Rows of the EP's CSV in place of the nodes that ORT saw as one. */
+/* Rows of the EP's CSV in place of the nodes that ORT saw as one. Without rows only its totals are taken. */
 static void merge(struct wml_perf_run *r, struct wml_trace *own, const char *ep)
 {
     struct wml_trace *t = &r->trace.rows;
     size_t kept = 0;
+    double rest = 0;
     for (size_t i = 0; i < t->row.len; i++) {
-        if (t->row.at[i].fused && wml_str_is(t->row.at[i].ep, ep)) WML_VEC_RELEASE(&t->row.at[i].sample_us);
+        bool replaced = t->row.at[i].fused && wml_str_is(t->row.at[i].ep, ep);
+        if (replaced) r->trace.call_us += t->row.at[i].duration_us;
+        else rest += t->row.at[i].duration_us;
+        if (replaced && own->row.len) WML_VEC_RELEASE(&t->row.at[i].sample_us);
         else t->row.at[kept++] = t->row.at[i];
     }
     t->row.len = kept;
@@ -151,13 +155,14 @@ static void merge(struct wml_perf_run *r, struct wml_trace *own, const char *ep)
         row.ep = wml_arena_str(&t->arena, row.ep);
         WML_PUSH(&t->row, row);
     }
+    if (own->row.len) t->total_us = own->total_us + rest;
     own->row.len = 0; /* the samples moved */
     t->hvx_threads = own->hvx_threads;
     t->accel_cycles = own->accel_cycles;
     t->accel_us = own->accel_us;
     t->finalize_us = own->finalize_us;
     t->execute_us = own->execute_us;
-    t->partitions = own->partitions;
+    if (own->partitions) t->partitions = own->partitions;
     t->node_rows = own->node_rows;
     t->dropped += own->dropped;
 }
@@ -302,6 +307,7 @@ static void put_artifacts(struct wml_perf_run *r, struct wml_json *j)
     put_number_or_null(j, "accel_execute_cycles", t->accel_cycles, t->accel_cycles > 0);
     put_number_or_null(j, "accel_execute_us", t->accel_us, t->accel_us > 0);
     put_number_or_null(j, "execute_us", t->execute_us, t->execute_us > 0);
+    put_number_or_null(j, "host_call_us", r->trace.call_us, r->trace.call_us > 0);
     put_number_or_null(j, "finalize_us", t->finalize_us, t->finalize_us > 0);
     put_number_or_null(j, "traced_latency_ms", r->trace.latency_ms, r->trace.latency_ms > 0);
     wml_json_key(j, "partitions");

@@ -11,7 +11,8 @@ struct wml_trace_row { /* one operator; strings in the trace's arena */
     struct wml_str name, op_type, ep; /* op_type absent: not known */
     size_t partition;  /* of the EP, from 0 */
     int64_t op_id;     /* -1: none */
-    double duration_us, percent; /* means over the samples; percent of the whole */
+    double duration_us; /* mean over the samples */
+    double percent;     /* of the trace's total_us */
     double start_us;   /* of the first sample, -1: not known */
     WML_VEC(double) sample_us;
     double cycles;     /* mean; 0: none */
@@ -23,13 +24,15 @@ struct wml_trace {
     WML_VEC(struct wml_trace_row) row; /* slowest first once wml_trace_finish was called */
     size_t runs, partitions; /* measured runs; partitions of the EP per run */
     size_t dropped;          /* rows or blocks that were broken or incomplete */
+    /* What 100 percent are: the accelerator's own total where it tells one, plus the rows of other EPs. */
+    double total_us;
     /* Of the EP's own file. */
     double hvx_threads, accel_cycles, accel_us, finalize_us, execute_us; /* means; 0: not said */
     size_t blocks, node_rows;
 };
 
 void wml_trace_release(struct wml_trace *t);
-/* Sorts by duration and sets percent over the sum of all rows where it is 0. */
+/* Sorts by duration and sets percents. A total_us of 0 becomes the sum of all rows. */
 void wml_trace_finish(struct wml_trace *t);
 
 /* The QNN EP's CSV, and others that write the same columns. runs: warmup + measured of the traced session;

@@ -12,11 +12,12 @@
 #include <ctype.h>
 #include <inttypes.h>
 
+#include "base/hash.h"
 #include "base/map.h"
 #include "base/num.h"
 #include "text/csv.h"
 
-enum { MAX_BLOCK_NODES = 1 << 20, MAX_BLOCKS = 1 << 20 };
+enum { MAX_BLOCK_NODES = 1 << 20, MAX_BLOCKS = 1 << 20, MAX_PARTITIONS = 1000 };
 
 struct node {
     struct wml_str name;
@@ -27,6 +28,7 @@ struct node {
 struct block {
     WML_VEC(struct node) node;
     double cycles, us;
+    uint64_t shape; /* hash of the operators' ids and names: tells partitions apart */
 };
 
 struct reader {
@@ -151,39 +153,77 @@ static bool read_rows(struct reader *r, struct wml_str csv, struct wml_err *err)
     return ok;
 }
 
+static void find_shape(struct block *b)
+{
+    struct wml_buf text = {0};
+    for (size_t i = 0; i < b->node.len; i++)
+        wml_buf_fmt(&text, "%" PRId64 " %.*s\n", b->node.at[i].id, WML_ARG(b->node.at[i].name));
+    b->shape = wml_hash(text.ptr, text.len, 0);
+    wml_buf_release(&text);
+}
+
+/* Blocks repeat after this many: the smallest period of their shapes, or their number when there is none. */
+static size_t find_period(const struct reader *r)
+{
+    for (size_t p = 1; p < r->block.len; p++) {
+        size_t i = p;
+        while (i < r->block.len && r->block.at[i].shape == r->block.at[i - p].shape) i++;
+        if (i == r->block.len) return p;
+        if (p >= MAX_PARTITIONS) break;
+    }
+    return r->block.len;
+}
+
+/* Partitions per run. Lost blocks at the end do not matter, equal partitions are told by the number of runs. */
+static size_t find_partitions(const struct reader *r, size_t runs)
+{
+    size_t n = r->block.len, period = n ? find_period(r) : 0;
+    if (!n || !runs) return n ? period : 0;
+    if (period == n && n >= runs) period = 1; /* no pattern */
+    size_t times = (n + runs * period / 2) / (runs * period);
+    return period * WML_MAX(times, (size_t)1);
+}
+
+/* run: from 0, without warmup. */
+static void add_node(struct reader *r, struct wml_map *index, const struct block *b, const struct node *n, size_t run,
+                     size_t partition, const char *ep)
+{
+    struct wml_trace *t = r->t;
+    struct wml_str key = wml_arena_fmt(&t->arena, "%zu:%" PRId64, partition, n->id);
+    uintptr_t at = (uintptr_t)wml_map_get(index, key);
+    if (!at) {
+        struct wml_trace_row row = {.name = n->name, .ep = wml_str(ep), .partition = partition, .op_id = n->id, .start_us = -1};
+        WML_PUSH(&t->row, row);
+        at = t->row.len;
+        wml_map_put(index, key, (void *)at);
+    }
+    struct wml_trace_row *row = &t->row.at[at - 1];
+    double us = b->cycles > 0 ? n->cycles * b->us / b->cycles : 0;
+    if (row->sample_us.len > run) row->sample_us.at[row->sample_us.len - 1] += us; /* listed twice in a block */
+    else WML_PUSH(&row->sample_us, us);
+    row->duration_us += us / (double)t->runs;
+    row->cycles += n->cycles / (double)t->runs;
+}
+
 /* Blocks of warmup runs go; an incomplete last run goes. */
 static void add_up(struct reader *r, size_t warmup, size_t runs, const char *ep)
 {
     struct wml_trace *t = r->t;
     struct wml_map index = {0};
-    size_t per_run = runs ? r->block.len / runs : 0;
-    if (!per_run) per_run = r->block.len ? 1 : 0;
+    for (size_t i = 0; i < r->block.len; i++) find_shape(&r->block.at[i]);
+    size_t per_run = find_partitions(r, runs);
     t->partitions = per_run;
     t->blocks = r->block.len;
     size_t whole = per_run ? r->block.len / per_run : 0;
-    t->dropped += per_run ? r->block.len % per_run : 0;
+    if (runs) whole = WML_MIN(whole, runs);
+    t->dropped += r->block.len - whole * per_run;
     t->runs = whole > warmup ? whole - warmup : 0;
     for (size_t run = warmup; run < whole; run++)
         for (size_t p = 0; p < per_run; p++) {
             const struct block *b = &r->block.at[run * per_run + p];
             t->accel_cycles += b->cycles / (double)t->runs;
             t->accel_us += b->us / (double)t->runs;
-            for (size_t k = 0; k < b->node.len; k++) {
-                const struct node *n = &b->node.at[k];
-                struct wml_str key = wml_arena_fmt(&t->arena, "%zu:%" PRId64, p, n->id);
-                uintptr_t at = (uintptr_t)wml_map_get(&index, key);
-                if (!at) {
-                    struct wml_trace_row row = {.name = n->name, .ep = wml_str(ep), .partition = p, .op_id = n->id, .start_us = -1};
-                    WML_PUSH(&t->row, row);
-                    at = t->row.len;
-                    wml_map_put(&index, key, (void *)at);
-                }
-                struct wml_trace_row *row = &t->row.at[at - 1];
-                double us = b->cycles > 0 ? n->cycles * b->us / b->cycles : 0;
-                WML_PUSH(&row->sample_us, us);
-                row->duration_us += us / (double)t->runs;
-                row->cycles += n->cycles / (double)t->runs;
-            }
+            for (size_t k = 0; k < b->node.len; k++) add_node(r, &index, b, &b->node.at[k], run - warmup, p, ep);
         }
     wml_map_release(&index);
 }
@@ -198,8 +238,7 @@ bool wml_trace_qnn(struct wml_str csv, size_t warmup, size_t runs, const char *e
     out->hvx_threads = r.n_hvx ? r.hvx_sum / (double)r.n_hvx : 0;
     out->finalize_us = r.finalize;
     out->execute_us = r.n_execute ? r.execute_sum / (double)r.n_execute : 0;
-    for (size_t i = 0; i < out->row.len; i++)
-        if (out->accel_cycles > 0) out->row.at[i].percent = 100 * out->row.at[i].cycles / out->accel_cycles;
+    out->total_us = out->accel_us;
     for (size_t i = 0; i < r.block.len; i++) WML_VEC_RELEASE(&r.block.at[i].node);
     WML_VEC_RELEASE(&r.block);
     return ok;
