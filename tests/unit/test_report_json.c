@@ -79,7 +79,7 @@ static void test_copied_document(void **state)
     wml_json_free(doc);
     assert_non_null(wml_item_find(wml_item_find(wml_report_root(r), "x"), "b"));
     assert_null(wml_item_find(wml_report_root(r), "b"));
-    check(r, 0, "{\"x\":{\"a\":[1,2.5,[3,4]],\"b\":{\"c\":null,\"d\":true},\"e\":1e-07,\"f\":[{\"g\":\"h\"}]}}\n");
+    check(r, 0, "{\"x\":{\"a\":[1,2.5,[3,4]],\"b\":{\"c\":null,\"d\":true},\"e\":1e-7,\"f\":[{\"g\":\"h\"}]}}\n");
 }
 
 static void test_empty_containers(void **state)
