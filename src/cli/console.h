@@ -22,7 +22,7 @@ struct wml_console {
     /* the stage on display */
     bool active, drawn;
     char stage[48], item[160], unit[24];
-    uint64_t done, total, first_done, begun_ns, drawn_ns;
+    uint64_t done, total, first_done, begun_ns, noted_ns, drawn_ns;
 };
 
 /* The rules of NO_COLOR, FORCE_COLOR, TERM and CI for one stream. */

@@ -37,7 +37,8 @@ static void put_facts(const struct wml_console *c, double seconds, struct wml_bu
 {
     bool known = c->total > 0;
     uint64_t since = c->done > c->first_done ? c->done - c->first_done : 0;
-    double rate = seconds > 0.3 ? (double)since / seconds : 0;
+    double noted = (double)(c->noted_ns - c->begun_ns) / 1e9; /* silence does not make work slower */
+    double rate = noted > 0.3 ? (double)since / noted : 0;
     if (c->done || known) {
         wml_buf_cstr(out, "  ");
         wml_count_text(out, c->done);
@@ -153,6 +154,7 @@ static bool take(struct wml_console *c, const struct wml_progress *p, uint64_t n
     copy(c->unit, sizeof c->unit, p->unit);
     c->done = p->done;
     c->total = p->total;
+    c->noted_ns = now;
     c->active = true;
     return fresh;
 }

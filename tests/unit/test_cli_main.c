@@ -245,7 +245,8 @@ static void test_colour_rules(void **state)
 static void test_progress_line(void **state)
 {
     (void)state;
-    struct wml_console c = {.stage = "Running", .item = "ocr.onnx", .unit = "runs", .done = 420, .total = 1000};
+    struct wml_console c = {.stage = "Running", .item = "ocr.onnx", .unit = "runs", .done = 420, .total = 1000,
+                            .noted_ns = 3000000000};
     struct wml_buf out = {0};
     wml_console_line(&c, 3000000000, 120, &out);
     assert_string_equal(wml_buf_text(&out), "Running  ━━━━━━━━━━                42%  420/1,000 runs  140 runs/s  "
