@@ -185,6 +185,34 @@ static void test_config(void **state)
     wml_buf_release(&line);
 }
 
+static void test_outputs(void **state)
+{
+    (void)state;
+    struct wml_buf dir = {0};
+    struct wml_arena arena = {0};
+    struct wml_err err = {0};
+    assert_true(wml_dir_temp(NULL, "cli", &dir, NULL));
+#define AT(name) wml_arena_fmt(&arena, "%s/%s", wml_buf_text(&dir), name).ptr
+    assert_true(wml_check_output("Output file", NULL, false, NULL, &err));
+    assert_true(wml_check_output("Output file", AT("deep/er/new.onnx"), false, NULL, &err));
+    assert_true(wml_dir_exists(AT("deep/er")));
+    assert_true(wml_file_write(AT("old.onnx"), WML_STR("x"), NULL));
+    assert_false(wml_check_output("Output file", AT("old.onnx"), false, NULL, &err));
+    assert_int_equal(err.code, WML_E_EXISTS);
+    assert_true(wml_str_has(wml_str(err.msg), "old.onnx' already exists. Re-run with --overwrite to replace it."));
+    assert_true(wml_check_output("Output file", AT("old.onnx"), true, NULL, &err));
+    assert_false(wml_check_output("Output file", AT("deep/../old.onnx"), true, AT("old.onnx"), &err));
+    assert_true(wml_str_has(wml_str(err.msg), "is the input itself"));
+    assert_false(wml_check_output("Output", AT("deep"), false, NULL, &err));
+    assert_true(wml_str_has(wml_str(err.msg), "Output directory '"));
+    assert_true(wml_check_output("Output", AT("deep/er"), false, NULL, &err));
+    assert_false(wml_check_output("Output file", AT("old.onnx/x.onnx"), false, NULL, &err));
+#undef AT
+    wml_dir_remove(wml_buf_text(&dir));
+    wml_arena_release(&arena);
+    wml_buf_release(&dir);
+}
+
 static void test_help(void **state)
 {
     (void)state;
@@ -268,7 +296,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_results),      cmocka_unit_test(test_json_errors),
-        cmocka_unit_test(test_config),       cmocka_unit_test(test_help),
+        cmocka_unit_test(test_config),       cmocka_unit_test(test_outputs),
+        cmocka_unit_test(test_help),
         cmocka_unit_test(test_completion),   cmocka_unit_test(test_colour_rules),
         cmocka_unit_test(test_progress_line),
     };
