@@ -60,8 +60,8 @@ struct wml_skeleton_opts { /* zero is valid: the whole model */
     struct wml_value *const *also;
     size_t n_also;
     uint64_t min_tensor; /* smaller tensors are inlined; 0: 1 KiB */
-    /* Values of weights do not matter, only types: DERIVED weights are given their source's bytes, so that
-     * nothing is computed or inlined. */
+    /* Values of weights do not matter, only types: large weights of the top graph become inputs, so that no file
+     * is opened and nothing is computed. */
     bool types_only;
     bool drop_value_info; /* leave out types of inner values, e.g. when they may be wrong */
 };

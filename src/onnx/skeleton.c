@@ -6,6 +6,7 @@
 #include "graph/edit.h"
 #include "graph/graph.h"
 #include "graph/store.h"
+#include "graph/type.h"
 #include "onnx/files.h"
 #include "onnx/pb.h"
 #include "onnx/stand_in.h"
@@ -98,6 +99,40 @@ static void keep_needed(struct skeleton *s)
     w->annotation.len = 0;
 }
 
+/* --- weights as inputs --- */
+
+static bool is_large(const struct skeleton *s, const struct wml_tensor *t)
+{
+    const uint64_t least = s->o->min_tensor ? s->o->min_tensor : DEFAULT_MIN;
+    uint64_t n = 0;
+    return t->dtype != WML_STRING && wml_tensor_size(t, &n, NULL) && n >= least;
+}
+
+/* Where only types matter, a large weight is an input of its type: no file is opened for it. */
+static void weights_as_inputs(struct skeleton *s)
+{
+    struct wml_graph *g = s->m->graph, *w = &s->shadow;
+    w->initializer.at = NULL;
+    w->initializer.len = w->initializer.cap = 0;
+    w->input.at = NULL;
+    w->input.len = w->input.cap = 0;
+    for (size_t i = 0; i < g->input.len; i++) WML_PUSH_IN(&s->arena, &w->input, g->input.at[i]);
+    for (size_t i = 0; i < g->initializer.len; i++) {
+        struct wml_tensor *t = g->initializer.at[i];
+        if (!t->value || t->value->n_outputs || !is_large(s, t)) {
+            WML_PUSH_IN(&s->arena, &w->initializer, t);
+            continue;
+        }
+        if (t->value->n_inputs) continue;
+        struct wml_value_info *info = WML_NEW(&s->arena, struct wml_value_info);
+        info->name = t->name;
+        info->type = wml_type_static(s->m, (enum wml_dtype)t->dtype, t->dims.len, t->dims.at);
+        WML_PUSH_IN(&s->arena, &w->input, info);
+    }
+}
+
+/* --- outputs --- */
+
 static void add_output(struct skeleton *s, struct wml_value *v)
 {
     struct wml_value_info *info = WML_NEW(&s->arena, struct wml_value_info);
@@ -117,6 +152,7 @@ static void set_outputs(struct skeleton *s)
     for (size_t i = 0; i < s->o->n_only; i++) add_output(s, s->o->only[i]);
     for (size_t i = 0; i < s->o->n_also; i++)
         if (!s->o->also[i]->n_outputs || s->o->n_only) add_output(s, s->o->also[i]);
+    if (s->o->types_only && !s->o->n_only) weights_as_inputs(s);
     if (s->o->drop_value_info) w->value_info.len = 0;
 }
 
@@ -124,13 +160,12 @@ static void set_outputs(struct skeleton *s)
 
 static bool refer(struct skeleton *s, struct wml_tensor *t)
 {
-    const uint64_t least = s->o->min_tensor ? s->o->min_tensor : DEFAULT_MIN;
     struct wml_span bytes;
-    uint64_t n = 0;
-    if (t->dtype == WML_STRING || !wml_tensor_size(t, &n, NULL) || n < least) return true;
-    if (!s->m->store->folder.ptr) return true;
+    if (!is_large(s, t) || !s->m->store->folder.ptr) return true;
     if (t->payload == WML_PAYLOAD_DERIVED && !t->view.ptr) {
-        if (!s->o->types_only || !t->derived->source) return true;
+        /* Inner graphs cannot be given inputs: any bytes of the right number will do. */
+        uint64_t n = 0;
+        if (!s->o->types_only || !t->derived->source || !wml_tensor_size(t, &n, NULL)) return true;
         if (!wml_tensor_peek(t->derived->source, &bytes) || bytes.len != n) return true;
     } else if (!wml_tensor_peek(t, &bytes)) return true;
     const struct wml_source *from = wml_model_source_of(s->m, bytes);

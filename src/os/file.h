@@ -57,6 +57,7 @@ struct wml_out { /* zero is valid and closed */
     unsigned char *pending;
     size_t n_pending;
     uint64_t offset; /* bytes written so far */
+    uint64_t dirty;  /* of them, not yet on their way to the disk */
 };
 
 /* The folder must exist: "make it first" is the hint otherwise. */

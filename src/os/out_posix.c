@@ -61,6 +61,18 @@ bool wml_out_sys_open(struct wml_out *o, const char *path, struct wml_err *err)
     return true;
 }
 
+enum { WRITEBACK = 8 << 20, COPY_STEP = 16 << 20 };
+
+/* Sends what was written on its way to the disk while more is being made: the flush at the end then finds
+ * little left to wait for. */
+static void start_writeback(struct wml_out *o, size_t n)
+{
+    o->dirty += n;
+    if (o->dirty < WRITEBACK) return;
+    sync_file_range((int)o->file - 1, 0, 0, SYNC_FILE_RANGE_WRITE);
+    o->dirty = 0;
+}
+
 bool wml_out_sys_write(struct wml_out *o, const unsigned char *bytes, size_t n, struct wml_err *err)
 {
     while (n) {
@@ -68,6 +80,7 @@ bool wml_out_sys_write(struct wml_out *o, const unsigned char *bytes, size_t n, 
         if (done < 0 && errno == EINTR) continue;
         if (done == 0) errno = ENOSPC;
         if (done <= 0) return fail(o, "write", err);
+        start_writeback(o, (size_t)done);
         bytes += done;
         n -= (size_t)done;
     }
@@ -93,11 +106,12 @@ bool wml_out_sys_copy(struct wml_out *o, intptr_t file, uint64_t from, uint64_t 
 {
     while (n) {
         off_t at = (off_t)from;
-        size_t most = (size_t)WML_MIN(n, (uint64_t)1 << 30);
+        size_t most = (size_t)WML_MIN(n, (uint64_t)COPY_STEP);
         ssize_t done = copy_file_range((int)file, &at, (int)o->file - 1, NULL, most, 0);
         if (done < 0 && errno == EINTR) continue;
         if (done < 0 && (errno == ENOSPC || errno == EDQUOT || errno == EIO)) return fail(o, "write", err);
         if (done <= 0) return copy_plain(o, (int)file, from, n, err);
+        start_writeback(o, (size_t)done);
         from += (uint64_t)done;
         n -= (uint64_t)done;
     }
