@@ -17,10 +17,10 @@ static bool explain(const char *path, DWORD code, struct wml_err *err)
 {
     struct wml_err why = {0};
     wml_fail_system(&why, (int)code, "cannot load the library", path);
-    wml_fail(err, WML_E_NOT_FOUND, "%s", why.msg);
-    if (code == ERROR_MOD_NOT_FOUND) return wml_hint(err, "it, or a library that it needs, is not there");
-    if (code == ERROR_BAD_EXE_FORMAT) return wml_hint(err, "it is made for another kind of processor, or damaged");
-    return false;
+    const char *more = code == ERROR_MOD_NOT_FOUND    ? " (it, or a library that it needs, is not there)"
+                     : code == ERROR_BAD_EXE_FORMAT ? " (it is made for another kind of processor, or damaged)" : "";
+    /* No hint, as on POSIX: the caller knows which setting named the library. */
+    return wml_fail(err, WML_E_NOT_FOUND, "%s%s", why.msg, more);
 }
 
 bool wml_dl_open(const char *path, struct wml_dl **out, struct wml_err *err)
