@@ -163,6 +163,11 @@ static size_t find_all(const struct wml_ep_libraries *l, const struct wml_ep *ep
 }
 
 #define QNN_FILE      WML_EP_FILE("onnxruntime_providers_qnn")
+#ifdef _WIN32
+#define SITE "Lib/site-packages"
+#else
+#define SITE "lib/python3.12/site-packages"
+#endif
 #define OPENVINO_FILE WML_EP_FILE("onnxruntime_providers_openvino_plugin")
 
 static void test_order_of_sources(void **state)
@@ -177,8 +182,8 @@ static void test_order_of_sources(void **state)
     make(p, "bin/ep/qnn/" QNN_FILE);
     make(p, "lib/winml/ep/" QNN_FILE);
     make(p, "deps/ep/qnn/" QNN_FILE);
-    make(p, "venv/lib/python3.12/site-packages/onnxruntime_qnn/" QNN_FILE);
-    make(p, "venv/lib/python3.12/site-packages/onnxruntime_qnn-2.7.0.dist-info/METADATA");
+    make(p, "venv/" SITE "/onnxruntime_qnn/" QNN_FILE);
+    make(p, "venv/" SITE "/onnxruntime_qnn-2.7.0.dist-info/METADATA");
     set(p, "WINML_EP_PATH", "env");
     set(p, "VIRTUAL_ENV", "venv");
     snprintf(program, sizeof program, "%s/bin/winml", wml_buf_text(&p->root));

@@ -48,7 +48,11 @@ static void test_open_fails(void **state)
     ASSERT_HAS(err.msg, "/no/such/libonnxruntime.so");
     ASSERT_HAS(err.hint, "WINML_ORT");
     assert_null(cx.ort);
+#ifdef _WIN32
+    wml_env_set("WINML_ORT", "version.dll");
+#else
     wml_env_set("WINML_ORT", "libm.so.6");
+#endif
     assert_false(wml_ort_open(&cx, &o, &err));
     ASSERT_HAS(err.msg, "is not ONNX Runtime");
     wml_env_set("WINML_ORT", set ? wml_buf_text(&users) : NULL);
