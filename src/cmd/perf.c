@@ -2,6 +2,7 @@
 #include <stddef.h>
 
 #include "cmd/cmd.h"
+#include "cmd/perf_live.h"
 #include "cmd/shapes.h"
 #include "flow/flow.h"
 #include "flow/perf.h"
@@ -93,6 +94,17 @@ static bool compile_first(const struct wml_call *call, const struct perf_args *a
     return ok;
 }
 
+static const char *panel_title(const struct wml_call *call, const struct perf_args *a)
+{
+    return wml_arena_fmt(call->arena, "HW Monitor - %.*s", WML_ARG(wml_path_name(wml_str(a->model.v)))).ptr;
+}
+
+static const char *panel_device(const struct wml_call *call, const struct perf_args *a)
+{
+    const char *ep = a->target.ep.v ? a->target.ep.v : "", *device = a->target.device.v ? a->target.device.v : "auto";
+    return wml_arena_fmt(call->arena, "%s%s%s", ep, ep[0] ? " on " : "", device).ptr;
+}
+
 static bool run(const struct wml_call *call, struct wml_err *err)
 {
     const struct perf_args *a = call->args;
@@ -112,7 +124,12 @@ static bool run(const struct wml_call *call, struct wml_err *err)
     if (a->trace.v && a->duration.set) return wml_fail(err, WML_E_USAGE, "--duration and --op-tracing cannot be combined");
     if (!wml_cmd_target(&a->target, call->arena, &in.target, err) || !check_model(in.model, err)) return false;
     if (a->compile.v && !compile_first(call, a, &in, err)) return false;
-    return wml_flow_perf(&in, call->cx, call->report, err);
+    struct wml_perf_live *live = a->monitor.v && !a->common.quiet.v ? wml_perf_live_start(call->cx, panel_title(call, a), panel_device(call, a),
+                                                                                       (double)WML_MAX(a->batch.v, 1)) : NULL;
+    in.live = live != NULL;
+    bool ok = wml_flow_perf(&in, call->cx, call->report, err);
+    wml_perf_live_end(live);
+    return ok;
 }
 
 const struct wml_command wml_command_perf = {

@@ -24,22 +24,21 @@ static bool hash_file(struct wml_sha256 *s, const char *path, struct wml_err *er
     return true;
 }
 
-/* The model and every file it refers to. */
-static bool hash_source(struct wml_compile_unit *u, struct wml_err *err)
+bool wml_compile_source_sha(const char *model, char hex[WML_SHA256_HEX], struct wml_err *err)
 {
     struct wml_sha256 s;
     struct wml_model *m = NULL;
-    if (!wml_onnx_load(u->model, &m, err)) return false;
+    if (!wml_onnx_load(model, &m, err)) return false;
     wml_sha256_init(&s);
-    bool ok = hash_file(&s, u->model, err);
+    bool ok = hash_file(&s, model, err);
     struct wml_onnx_files files = wml_onnx_files(m);
     for (size_t i = 0; ok && i < files.len; i++) {
         struct wml_buf path = {0};
-        wml_path_join(&path, wml_path_dir(wml_str(u->model)), files.location[i]);
+        wml_path_join(&path, wml_path_dir(wml_str(model)), files.location[i]);
         ok = hash_file(&s, wml_buf_text(&path), err);
         wml_buf_release(&path);
     }
-    wml_sha256_hex(&s, u->source_sha);
+    wml_sha256_hex(&s, hex);
     wml_model_free(m);
     return ok;
 }
@@ -76,7 +75,7 @@ bool wml_compile_identify(struct wml_compile_run *r, struct wml_err *err)
     wml_json_key(&j, "models");
     wml_json_begin(&j, '[');
     for (size_t i = 0; i < r->n; i++) {
-        if (!hash_source(&r->unit[i], err)) {
+        if (!wml_compile_source_sha(r->unit[i].model, r->unit[i].source_sha, err)) {
             wml_buf_release(&text);
             return false;
         }

@@ -46,6 +46,8 @@ bool wml_compile_validate(struct wml_compile_run *r, struct wml_compile_unit *u,
 /* Renames sidecars, then models, into place. */
 bool wml_compile_publish(struct wml_compile_run *r, struct wml_err *err);
 
+/* Over a model and every file it refers to: what `winml.source_sha256` of a compiled model holds. */
+bool wml_compile_source_sha(const char *model, char hex[WML_SHA256_HEX], struct wml_err *err);
 /* The cache: <cache>/compiled/<first 16 of the identity>/. */
 bool wml_compile_identify(struct wml_compile_run *r, struct wml_err *err);
 bool wml_compile_cache_get(struct wml_compile_run *r, struct wml_err *err); /* false: not there */

@@ -134,22 +134,84 @@ static void release(struct wml_perf_run *r)
     wml_arena_release(&r->arena);
 }
 
+/* UTC in the form that Python's isoformat writes and every version of its parser reads. */
+static void stamp(struct wml_perf_run *r)
+{
+    char now[WML_TIME_TEXT];
+    wml_time_utc(now);
+    snprintf(r->timestamp, sizeof r->timestamp, "%.19s+00:00", now);
+}
+
+/* Given inputs are taken as they are. */
+static void warn_shapes(struct wml_perf_run *r)
+{
+    const struct wml_perf_args *a = r->args;
+    if (!a->feed.data) return;
+    if (a->feed.batch > 0) wml_perf_warn(r, WML_STR("--batch-size is ignored: the inputs come from --input-data"));
+    if (a->shape_config || a->feed.n_shapes || a->feed.n_dims)
+        wml_perf_warn(r, WML_STR("--shape-config, --input-shape and --input-dim are ignored: the inputs come from --input-data"));
+}
+
+/* "--input-shape x=1,3,224,224" for every input with an open dimension. */
+static struct wml_str shapes_to_fix(struct wml_perf_run *r)
+{
+    const struct wml_json_val *inputs = wml_json_get(wml_json_root(r->reply), "inputs"), *fed = wml_json_get(wml_json_root(r->reply), "fed");
+    struct wml_buf text = {0};
+    for (size_t i = 0; i < wml_json_len(inputs); i++) {
+        const struct wml_json_val *in = wml_json_at(inputs, i), *shape = wml_json_get(in, "shape"), *used = wml_json_at(fed, i);
+        bool open = false;
+        for (size_t k = 0; k < wml_json_len(shape); k++) open = open || wml_json_is_null(wml_json_at(shape, k));
+        if (!open || wml_json_len(used) != wml_json_len(shape)) continue;
+        wml_buf_fmt(&text, " --input-shape %.*s=", WML_ARG(wml_json_get_str(in, "name")));
+        for (size_t k = 0; k < wml_json_len(used); k++)
+            wml_buf_fmt(&text, "%s%" PRId64, k ? "," : "", wml_json_int(wml_json_at(used, k), 0));
+    }
+    struct wml_str copy = wml_arena_str(&r->arena, wml_buf_view(&text));
+    wml_buf_release(&text);
+    return copy;
+}
+
+static void warn_results(struct wml_perf_run *r)
+{
+    struct wml_str fix = shapes_to_fix(r);
+    int64_t batch = wml_json_get_int(wml_json_root(r->reply), "batch", 1);
+    struct wml_str ep = wml_json_get_str(wml_perf_target(r), "ep");
+    if (r->args->feed.batch > 0 && !r->args->feed.data && r->reply && batch != r->args->feed.batch)
+        wml_perf_warn(r, wml_arena_fmt(&r->arena, "--batch-size %" PRId64 ": the model's batch is %" PRId64, r->args->feed.batch, batch));
+    if (fix.len && !r->compiled && r->on_ep_percent >= 0 && r->on_ep_percent < 50)
+        wml_perf_warn(r, wml_arena_fmt(&r->arena, "%.*s took %.0f %% of the nodes, and the model has open dimensions, which many NPUs "
+                                       "refuse: try `winml optimize -m %s%.*s` first", WML_ARG(ep), r->on_ep_percent,
+                                       r->args->model, WML_ARG(fix)));
+}
+
+/* A run that failed on made-up inputs may need real ones. */
+static void hint_inputs(const struct wml_perf_run *r, struct wml_err *err)
+{
+    if (err->code == WML_E_RUN && !r->args->feed.data && !err->hint[0])
+        wml_hint(err, "the inputs were generated (floats in [0,1), integers 0 or 1): give real ones with --input-data");
+}
+
 bool wml_flow_perf(const struct wml_perf_args *a, struct wml_ctx *cx, struct wml_report *out, struct wml_err *err)
 {
-    struct wml_perf_run r = {.args = a, .cx = cx, .running = a->running ? a->running : a->model, .on_ep_percent = -1};
+    struct wml_perf_run r = {.args = a, .cx = cx, .running = a->running ? a->running : a->model,
+                             .target = a->target, .on_ep_percent = -1};
     struct wml_err failed = {0};
     bool ok = false;
     r.trace.asked = a->trace != NULL;
     r.trace.status = "not_run";
-    wml_time_utc(r.timestamp);
+    stamp(&r);
     if (!wml_target_check(&a->target, &r.ep, err) || !wml_perf_look(&r, err)) goto done;
     if (!name_output(&r, err) || !read_shapes(&r, err)) goto done;
+    warn_shapes(&r);
     bool ran = wml_perf_bench(&r, &failed);
-    if (!ran && !r.sample.len) {
+    if (!r.sample.len) {
+        if (ran) wml_fail(&failed, WML_E_CANCELLED, "Aborted! Nothing was measured yet");
+        hint_inputs(&r, &failed);
         *err = failed;
         goto done;
     }
     wml_stats(r.sample.at, r.sample.len, &r.stats);
+    warn_results(&r);
     if (!r.ep && r.reply) r.ep = wml_ep_find(wml_json_get_str(wml_perf_target(&r), "ep"));
     if (ran && !r.interrupted && a->trace) wml_perf_trace_run(&r);
     wml_end_progress(cx);

@@ -22,6 +22,7 @@ struct wml_perf_args {
     const char *level;    /* session level: "all", ... */
     unsigned threads;
     bool monitor, memory;
+    bool live;            /* progress carries the monitor's numbers, see monitor/chart.h */
     const char *trace;    /* "basic", "detail"; NULL: no trace */
     size_t trace_iterations;
     size_t top_k;

@@ -20,7 +20,7 @@ static void put_path(struct wml_json *j, const char *key, const char *path)
 /* The options that make the EP of this row write its trace. */
 static void put_target(struct wml_perf_run *r, struct wml_json *j, const char *csv)
 {
-    struct wml_target_spec spec = r->args->target;
+    struct wml_target_spec spec = r->target;
     if (csv && r->ep && r->ep->trace_file_key) {
         struct wml_pair *option = WML_NEW_ARRAY(&r->arena, struct wml_pair, spec.n_options + 2);
         size_t n = 0;
@@ -36,7 +36,7 @@ static void put_target(struct wml_perf_run *r, struct wml_json *j, const char *c
     wml_target_spec_put(j, &spec);
 }
 
-void wml_perf_request(struct wml_perf_run *r, const char *samples, const char *csv, const char *profile,
+void wml_perf_request(struct wml_perf_run *r, const char *samples, const char *csv, bool cut, const char *profile,
                       struct wml_buf *out)
 {
     const struct wml_perf_args *a = r->args;
@@ -46,7 +46,8 @@ void wml_perf_request(struct wml_perf_run *r, const char *samples, const char *c
     put_path(&j, "model", r->running);
     put_target(r, &j, csv);
     wml_json_key(&j, "level");
-    wml_json_put_cstr(&j, a->level);
+    struct wml_str level = traced ? wml_json_get_str(wml_json_root(r->reply), "level") : WML_NO_STR;
+    wml_json_put_str(&j, level.len ? level : wml_str(a->level)); /* the one that worked */
     wml_json_key(&j, "threads");
     wml_json_put_int(&j, a->threads);
     wml_json_key(&j, "feed");
@@ -59,6 +60,12 @@ void wml_perf_request(struct wml_perf_run *r, const char *samples, const char *c
     wml_json_put_num(&j, traced ? 0 : a->duration_s * 1000);
     wml_json_key(&j, "monitor");
     wml_json_put_bool(&j, a->monitor && !traced);
+    wml_json_key(&j, "live");
+    wml_json_put_bool(&j, a->live && !traced);
+    if (csv && cut) {
+        wml_json_key(&j, "csv");
+        wml_json_put_cstr(&j, csv);
+    }
     if (samples) {
         wml_json_key(&j, "samples");
         wml_json_put_cstr(&j, samples);
@@ -110,34 +117,72 @@ static void find_share(struct wml_perf_run *r)
     if (all > 0) r->on_ep_percent = 100 * on / all;
 }
 
+static bool is_auto(const char *word)
+{
+    return !word || strcmp(word, "auto") == 0;
+}
+
+/* Nobody named a target, and the one that was found cannot take the model. */
+static bool may_try_cpu(const struct wml_perf_run *r, const struct wml_worker_reply *reply, const struct wml_err *err)
+{
+    const struct wml_target_spec *t = &r->target;
+    bool load = err->code == WML_E_LOAD || (err->code == WML_E_CHILD && strcmp(reply->phase, "load") == 0);
+    return load && is_auto(t->ep) && is_auto(t->device) && !t->n_options && reply->end != WML_CHILD_CANCELLED;
+}
+
+static bool call_bench(struct wml_perf_run *r, const char *samples, struct wml_worker_reply *reply, struct wml_err *err)
+{
+    struct wml_buf request = {0};
+    wml_perf_request(r, samples, NULL, false, NULL, &request);
+    struct wml_worker_call call = {.job = "bench", .request = wml_buf_view(&request), .timeout_ms = r->args->timeout_ms,
+                                   .in_process = wml_target_is_plain_cpu(&r->target)};
+    bool ok = wml_worker_call(r->cx, &call, reply, err);
+    wml_buf_release(&request);
+    return ok;
+}
+
+static void note_end(struct wml_perf_run *r, const struct wml_worker_reply *reply, bool ok)
+{
+    if (reply->end != WML_CHILD_OK) r->salvaged = wml_arena_cstr(&r->arena, wml_str(reply->ended));
+    if (ok && reply->salvaged)
+        wml_perf_warn(r, wml_arena_fmt(&r->arena, "the child process %s; all results were there before", reply->ended));
+    if (!ok && r->sample.len) {
+        struct wml_str of = r->args->duration_s > 0 ? WML_STR("") : wml_arena_fmt(&r->arena, " of %zu", r->args->iterations);
+        wml_perf_warn(r, wml_arena_fmt(&r->arena, "salvaged %zu%.*s runs: the child process %s", r->sample.len, WML_ARG(of),
+                                       r->salvaged ? r->salvaged : "failed"));
+        r->interrupted = true;
+    }
+}
+
 bool wml_perf_bench(struct wml_perf_run *r, struct wml_err *err)
 {
-    struct wml_buf request = {0}, dir = {0}, samples = {0};
+    struct wml_buf dir = {0}, samples = {0};
     struct wml_worker_reply reply = {0};
     bool ok = wml_dir_temp(NULL, "winml-perf-", &dir, err);
     if (!ok) goto done;
     wml_path_join(&samples, wml_buf_view(&dir), WML_STR("samples"));
-    wml_perf_request(r, wml_buf_text(&samples), NULL, NULL, &request);
-    struct wml_worker_call call = {.job = "bench", .request = wml_buf_view(&request), .timeout_ms = r->args->timeout_ms,
-                                   .in_process = wml_target_is_plain_cpu(&r->args->target)};
-    ok = wml_worker_call(r->cx, &call, &reply, err);
-    if (reply.end != WML_CHILD_OK) r->salvaged = wml_arena_cstr(&r->arena, wml_str(reply.ended));
+    ok = call_bench(r, wml_buf_text(&samples), &reply, err);
+    if (!ok && may_try_cpu(r, &reply, err)) {
+        struct wml_str ep = wml_json_get_str(wml_json_get(wml_json_root(reply.json), "target"), "ep");
+        wml_perf_warn(r, wml_arena_fmt(&r->arena, "%.*s, chosen automatically, cannot take the model: %s; the CPU EP is used instead",
+                                       WML_ARG(ep.len ? ep : WML_STR("the EP")), err->msg));
+        wml_worker_reply_release(&reply);
+        reply = (struct wml_worker_reply){0};
+        *err = (struct wml_err){0};
+        r->target.ep = "cpu";
+        r->target.device = NULL;
+        r->ep = NULL;
+        ok = call_bench(r, wml_buf_text(&samples), &reply, err);
+    }
     r->reply = reply.json;
     reply.json = NULL;
     if (r->reply) take_samples(r);
     if (!ok && !r->sample.len) take_file(r, wml_buf_text(&samples));
     find_share(r);
-    if (ok && reply.salvaged)
-        wml_perf_warn(r, wml_arena_fmt(&r->arena, "the child process %s; all results were there before", reply.ended));
-    if (!ok && r->sample.len) {
-        wml_perf_warn(r, wml_arena_fmt(&r->arena, "salvaged %zu of %zu runs: the child process %s", r->sample.len,
-                                       r->args->iterations, r->salvaged ? r->salvaged : "failed"));
-        r->interrupted = true;
-    }
+    note_end(r, &reply, ok);
 done:
     wml_worker_reply_release(&reply);
     if (dir.len) wml_dir_remove(wml_buf_text(&dir));
-    wml_buf_release(&request);
     wml_buf_release(&dir);
     wml_buf_release(&samples);
     return ok;

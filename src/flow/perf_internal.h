@@ -15,7 +15,7 @@ struct wml_perf_trace { /* the traced pass */
     const char *error;         /* for people; NULL: none */
     const char *hint;
     const char *fallback;      /* why detail became basic; NULL */
-    const char *json, *csv, *profile, *folder; /* files; NULL: not there */
+    const char *json, *csv, *profile, *log, *folder; /* files; NULL: not there */
     struct wml_trace rows;
     struct wml_json_doc *reply; /* of the traced job; NULL: none */
     double latency_ms;          /* mean of the traced runs */
@@ -33,7 +33,9 @@ struct wml_perf_run {
     bool compiled;         /* holds EPContext nodes */
     size_t n_nodes;
     const char *source_model; /* for names of operators; NULL: the model itself */
+    const char *source_sha;   /* what the compiled model says it was; NULL: not said */
     struct wml_feed_spec feed;
+    struct wml_target_spec target; /* what was asked for, or the CPU EP after an automatic choice failed */
     const struct wml_ep *ep;
     struct wml_json_doc *reply; /* of the timed job; NULL: only samples were salvaged */
     WML_VEC(double) sample, warmup;
@@ -51,8 +53,8 @@ void wml_perf_warn(struct wml_perf_run *r, struct wml_str text);
 bool wml_perf_look(struct wml_perf_run *r, struct wml_err *err);
 /* The timed pass. false with samples kept (sample.len > 0) when the child died on the way. */
 bool wml_perf_bench(struct wml_perf_run *r, struct wml_err *err);
-/* The request of a bench job. csv, profile: NULL for the timed pass. */
-void wml_perf_request(struct wml_perf_run *r, const char *samples, const char *csv, const char *profile,
+/* The request of a bench job. csv, profile: NULL for the timed pass. cut: end early without the csv. */
+void wml_perf_request(struct wml_perf_run *r, const char *samples, const char *csv, bool cut, const char *profile,
                       struct wml_buf *out);
 /* The traced pass; never fails as a whole: see trace.status. */
 void wml_perf_trace_run(struct wml_perf_run *r);

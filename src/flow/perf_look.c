@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "flow/perf_internal.h"
+#include "graph/attr.h"
 #include "graph/edit.h"
 #include "graph/graph.h"
 #include "onnx/epctx.h"
@@ -10,6 +11,7 @@
 #include "os/path.h"
 
 struct widths { /* how often each type was seen */
+    size_t bits[65]; /* of weights that operators unpack themselves: MatMulNBits, GatherBlockQuantized */
     size_t weight[WML_DTYPE_COUNT], activation[WML_DTYPE_COUNT], plain[WML_DTYPE_COUNT];
 };
 
@@ -25,6 +27,10 @@ static bool look_node(void *arg, struct wml_node *n)
     bool q = wml_node_is(n, "QuantizeLinear") || wml_node_is_in(n, "com.microsoft", "QuantizeLinear");
     bool dq = wml_node_is(n, "DequantizeLinear") || wml_node_is_in(n, "com.microsoft", "DequantizeLinear");
     const struct wml_value *x = wml_node_in(n, 0), *zero = wml_node_in(n, 2);
+    if (wml_node_is_in(n, "com.microsoft", "MatMulNBits") || wml_node_is_in(n, "com.microsoft", "GatherBlockQuantized")) {
+        int64_t bits = wml_attr_int(n, "bits", 4);
+        if (bits > 0 && bits <= 64) w->bits[bits]++;
+    }
     if (!q && !dq) return true;
     if (dq && x && x->init) count(w->weight, x->init->dtype);
     else if (zero && zero->init) count(w->activation, zero->init->dtype);
@@ -58,6 +64,10 @@ static const char *precision_of(struct wml_perf_run *r, struct wml_model *m)
     int best = 0;
     for (int i = 1; i < WML_DTYPE_COUNT; i++)
         if (w.plain[i] > w.plain[best]) best = i;
+    size_t packed = 0;
+    for (size_t i = 1; i < WML_COUNT(w.bits); i++)
+        if (w.bits[i] > w.bits[packed]) packed = i;
+    if (packed) return wml_arena_fmt(&r->arena, "w%zua%u", packed, w.plain[best] ? wml_dtype_info(best)->bits : 32u).ptr;
     return !w.plain[best] ? NULL : best == WML_F16 ? "fp16" : best == WML_BF16 ? "bf16" : best == WML_F32 ? "fp32" : wml_dtype_name(best);
 }
 
@@ -72,7 +82,11 @@ static void find_source(struct wml_perf_run *r, struct wml_model *m)
     }
     if (!relative.len) return;
     wml_path_join(&path, wml_path_dir(wml_str(r->running)), relative);
-    if (wml_file_exists(wml_buf_text(&path))) r->source_model = wml_arena_cstr(&r->arena, wml_buf_view(&path));
+    if (wml_file_exists(wml_buf_text(&path))) {
+        struct wml_str sha = wml_entries_get(&m->metadata, "winml.source_sha256");
+        r->source_model = wml_arena_cstr(&r->arena, wml_buf_view(&path));
+        if (sha.len) r->source_sha = wml_arena_cstr(&r->arena, sha);
+    }
     wml_buf_release(&path);
 }
 

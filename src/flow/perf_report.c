@@ -20,7 +20,7 @@ static void put_info(struct wml_item *root, const struct wml_perf_run *r)
     const struct wml_perf_args *a = r->args;
     const struct wml_json_val *t = wml_perf_target(r);
     struct wml_item *i = wml_item_object(root, "benchmark_info", NULL);
-    wml_item_cstr(i, "runtime", NULL, "winml-ort");
+    wml_item_cstr(i, "runtime", NULL, "winml");
     wml_item_str(i, "model_id", NULL, wml_path_name(wml_str(a->model)));
     wml_item_cstr(i, "running_model_path", NULL, r->running);
     wml_item_cstr(i, "task", NULL, a->task ? a->task : "auto-detected");
@@ -48,6 +48,7 @@ static void put_info(struct wml_item *root, const struct wml_perf_run *r)
     wml_item_str(i, "session_level", NULL, wml_json_str(reply_of(r, "level")));
     wml_item_str(i, "session_level_note", NULL, wml_json_str(reply_of(r, "level_note")));
     wml_item_num(i, "load_ms", NULL, wml_json_num(reply_of(r, "load_ms"), NAN), 3, WML_SHOW_MS);
+    if (reply_of(r, "fed")) wml_item_json(i, "input_shapes", reply_of(r, "fed"));
     wml_item_int(i, "seed", NULL, (int64_t)r->feed.seed, WML_SHOW_PLAIN);
     wml_item_bool(i, "interrupted", NULL, r->interrupted);
     wml_item_cstr(i, "salvaged", NULL, r->salvaged);

@@ -6,13 +6,18 @@
 #include <inttypes.h>
 
 #include "base/map.h"
+#include "flow/compile_internal.h"
 #include "graph/edit.h"
 #include "graph/graph.h"
 #include "onnx/onnx.h"
 #include "os/file.h"
 #include "os/path.h"
+#include "os/sys.h"
+#include "monitor/etw.h"
+#include "text/words.h"
 #include "worker/target.h"
 
+enum { SETTLE_MS = 100, SETTLE_TRIES = 50 };
 static const uint64_t MAX_TRACE = UINT64_C(1) << 30;
 
 static const char *keep(struct wml_perf_run *r, struct wml_str s)
@@ -90,35 +95,38 @@ static struct wml_str elsewhere(struct wml_perf_run *r, const struct wml_json_va
     return copy;
 }
 
-static bool run_job(struct wml_perf_run *r, const char *csv)
+/* What ORT, the EP and its libraries said, for whoever looks for the cause. */
+static void keep_log(struct wml_perf_run *r, const struct wml_worker_reply *reply)
+{
+    struct wml_buf text = {0};
+    struct wml_err ignored = {0};
+    wml_buf_str(&text, wml_json_get_str(wml_json_root(r->trace.reply), "ep_log"));
+    wml_buf_str(&text, wml_buf_view(&reply->log));
+    if (text.len && wml_file_write(in_folder(r, "ep.log"), wml_buf_view(&text), &ignored)) r->trace.log = in_folder(r, "ep.log");
+    wml_buf_release(&text);
+}
+
+/* again: an earlier pass was cut short for want of the file, which came late. */
+static bool run_job(struct wml_perf_run *r, const char *csv, bool again)
 {
     struct wml_buf request = {0};
     struct wml_worker_reply reply = {0};
     struct wml_err err = {0};
-    bool cpu = wml_target_is_plain_cpu(&r->args->target);
-    wml_perf_request(r, NULL, csv, in_folder(r, "ort_profile"), &request);
+    bool cpu = wml_target_is_plain_cpu(&r->target);
+    wml_perf_request(r, NULL, csv, !again, in_folder(r, "ort_profile"), &request);
     struct wml_worker_call call = {.job = "bench", .request = wml_buf_view(&request), .dir = cpu ? NULL : r->trace.folder,
                                    .timeout_ms = r->args->timeout_ms, .in_process = cpu};
     bool ok = wml_worker_call(r->cx, &call, &reply, &err);
+    wml_json_free(r->trace.reply);
     r->trace.reply = reply.json;
     reply.json = NULL;
+    keep_log(r, &reply);
     if (!ok) refuse(r, "not_run", "session_failed", wml_arena_fmt(&r->arena, "the traced pass failed: %s", err.msg), NULL);
     else if (reply.salvaged)
         wml_perf_warn(r, wml_arena_fmt(&r->arena, "the traced child process %s; its results were there before", reply.ended));
     wml_worker_reply_release(&reply);
     wml_buf_release(&request);
     return ok;
-}
-
-/* The first of the files that an EP may have written. */
-static const char *find_csv(struct wml_perf_run *r, const char *wanted)
-{
-    const char *const other[] = {wanted, in_folder(r, "qnn-profiling-data.csv")};
-    for (size_t i = 0; i < WML_COUNT(other); i++) {
-        WML_PUSH(&r->trace.looked, other[i]);
-        if (wml_file_info(other[i]).size > 0) return other[i];
-    }
-    return NULL;
 }
 
 static void read_profile(struct wml_perf_run *r, size_t warmup, size_t runs)
@@ -167,28 +175,116 @@ static void merge(struct wml_perf_run *r, struct wml_trace *own, const char *ep)
     t->dropped += own->dropped;
 }
 
+/* The EP's own words on the matter: its last line about profiling, else its last line. ORT's two lines on nodes
+ * that went to the CPU say nothing here. */
+static struct wml_str ep_words(const struct wml_perf_run *r)
+{
+    struct wml_str log = wml_json_get_str(wml_json_root(r->trace.reply), "ep_log"), last = WML_NO_STR, line;
+    bool about = false;
+    for (size_t from = 0; from < log.len; from += line.len + 1) {
+        line = wml_str_sub(log, from, log.len);
+        const char *end = memchr(line.ptr, '\n', line.len);
+        if (end) line.len = (size_t)(end - line.ptr);
+        if (!line.len || wml_str_has(line, "not assigned to the preferred") || wml_str_has(line, "Rerunning with verbose")) continue;
+        bool now = wml_str_has(line, "rofil");
+        if (now || !about) last = line;
+        about = about || now;
+    }
+    last.len = wml_utf8_prefix(last, 160);
+    return last;
+}
+
+/* Files that an EP may have written: the one it was told, its default name, anything new in its folder. */
+static void list_csv(struct wml_perf_run *r, const char *wanted)
+{
+    struct wml_dir_list list = {0};
+    struct wml_err ignored = {0};
+    r->trace.looked.len = 0;
+    WML_PUSH(&r->trace.looked, wanted);
+    WML_PUSH(&r->trace.looked, in_folder(r, "qnn-profiling-data.csv"));
+    if (!wml_dir_list(r->trace.folder, &list, &ignored)) return;
+    for (size_t i = 0; i < list.v.len; i++) {
+        struct wml_str name = list.v.at[i].name;
+        const char *path = in_folder(r, wml_arena_cstr(&r->arena, name));
+        if (wml_str_ends(name, ".csv") && strcmp(path, wanted) != 0 && !wml_str_is(name, "qnn-profiling-data.csv"))
+            WML_PUSH(&r->trace.looked, path);
+    }
+    wml_dir_list_release(&list);
+}
+
+/* Waits until the file does not grow any more: some drivers write it from a service of theirs. */
+static uint64_t settled_size(const char *path)
+{
+    uint64_t before = wml_file_info(path).size;
+    for (unsigned i = 0; i < SETTLE_TRIES; i++) {
+        wml_sleep_ms(SETTLE_MS);
+        uint64_t now = wml_file_info(path).size;
+        if (now == before) break;
+        before = now;
+    }
+    return before;
+}
+
+/* The first file with operators; else the first with anything. */
+static bool parse_csv(struct wml_perf_run *r, const char *wanted, size_t warmup, size_t runs, const char *ep, struct wml_trace *out,
+                      struct wml_err *err)
+{
+    bool any = false;
+    list_csv(r, wanted);
+    settled_size(wanted);
+    for (size_t i = 0; i < r->trace.looked.len; i++) {
+        const char *path = r->trace.looked.at[i];
+        struct wml_buf text = {0};
+        struct wml_trace t = {0};
+        struct wml_err now = {0};
+        if (!wml_file_info(path).size) continue;
+        bool ok = wml_file_read(path, MAX_TRACE, &text, &now) && wml_trace_qnn(wml_buf_view(&text), warmup, runs, ep, &t, &now);
+        wml_buf_release(&text);
+        bool better = ok && t.row.len;
+        if (!r->trace.csv || better) {
+            r->trace.csv = path;
+            *err = now;
+            any = ok;
+            wml_trace_release(out);
+            *out = t;
+        } else {
+            wml_trace_release(&t);
+        }
+        if (better) break;
+    }
+    return any;
+}
+
+static void no_csv(struct wml_perf_run *r, const char *ep)
+{
+    struct wml_str words = ep_words(r);
+    struct wml_buf session = {0};
+    if (wml_etw_ort_session(&session)) {
+        refuse(r, "no_data", "etw_active", wml_arena_fmt(&r->arena, "%s wrote no profiling file because the ETW session '%s' listens to "
+               "Microsoft.ML.ONNXRuntime, which switches the file off", ep, wml_buf_text(&session)), "stop it: logman stop NAME -ets");
+    } else {
+        struct wml_str log = r->trace.log ? wml_arena_fmt(&r->arena, "; its log: %s", r->trace.log) : WML_STR("");
+        refuse(r, "no_data", "options_ignored", wml_arena_fmt(&r->arena, "%s accepted %s and %s and wrote no file (looked for %s)%s%.*s%.*s",
+               ep, r->ep->trace_level_key, r->ep->trace_file_key, r->trace.looked.at[0], words.len ? "; it said: " : "", WML_ARG(words),
+               WML_ARG(log)), "this build of the EP may know the options by other names, or may not profile");
+    }
+    wml_buf_release(&session);
+}
+
 static void read_csv(struct wml_perf_run *r, const char *wanted, size_t warmup, size_t runs, const char *ep)
 {
-    struct wml_buf text = {0};
     struct wml_trace own = {0};
     struct wml_err err = {0};
-    struct wml_str log = wml_json_get_str(wml_json_root(r->trace.reply), "ep_log");
-    r->trace.csv = find_csv(r, wanted);
-    if (!r->trace.csv) {
-        refuse(r, "no_data", "options_ignored", wml_arena_fmt(&r->arena, "%s accepted the profiling options and wrote no file "
-               "(looked for %s)%s%.*s", ep, wanted, log.len ? "; it said: " : "", WML_ARG(wml_str_sub(log, 0, 200))),
-               "on Windows an ETW session with the provider Microsoft.ML.ONNXRuntime switches the file off: stop it");
-        return;
-    }
-    bool ok = wml_file_read(r->trace.csv, MAX_TRACE, &text, &err) &&
-              wml_trace_qnn(wml_buf_view(&text), warmup, runs, ep, &own, &err);
-    if (!ok) refuse(r, "parse_failed", "parse_failed", wml_arena_fmt(&r->arena, "%s: %s", r->trace.csv, err.msg), NULL);
+    bool ok = parse_csv(r, wanted, warmup, runs, ep, &own, &err);
+    if (!r->trace.csv) no_csv(r, ep);
+    else if (!ok) refuse(r, "parse_failed", "parse_failed", wml_arena_fmt(&r->arena, "%s: %s", r->trace.csv, err.msg), NULL);
     else if (!own.node_rows)
         refuse(r, "no_data", "no_node_rows", wml_arena_fmt(&r->arena, "%s holds no row of an operator: this back end gives totals only",
                r->trace.csv), NULL);
     if (ok) merge(r, &own, ep);
+    if (ok && own.dropped)
+        wml_perf_warn(r, wml_arena_fmt(&r->arena, "%s: %zu incomplete rows or blocks were left out", r->trace.csv, own.dropped));
     wml_trace_release(&own);
-    wml_buf_release(&text);
 }
 
 /* Types by the names of nodes, from the model or from the source of a compiled one. */
@@ -213,7 +309,12 @@ static void name_types(struct wml_perf_run *r)
     struct wml_model *m = NULL;
     struct wml_err ignored = {0};
     struct names names = {0};
-    const char *path = r->compiled && r->source_model ? r->source_model : r->running;
+    bool source = r->compiled && r->source_model;
+    const char *path = source ? r->source_model : r->running;
+    char sha[WML_SHA256_HEX];
+    if (source && r->source_sha && (!wml_compile_source_sha(path, sha, &ignored) || strcmp(sha, r->source_sha) != 0))
+        wml_perf_warn(r, wml_arena_fmt(&r->arena, "%s is not what %s was compiled from: names and types of operators may be wrong",
+                                       path, r->running));
     if (wml_onnx_load(path, &m, &ignored)) wml_graph_walk(m->graph, note_name, &names);
     for (size_t i = 0; i < r->trace.rows.row.len; i++) {
         struct wml_trace_row *row = &r->trace.rows.row.at[i];
@@ -319,6 +420,8 @@ static void put_artifacts(struct wml_perf_run *r, struct wml_json *j)
     wml_json_put_cstr(j, r->trace.csv);
     wml_json_key(j, "profile");
     wml_json_put_cstr(j, r->trace.profile);
+    wml_json_key(j, "log");
+    wml_json_put_cstr(j, r->trace.log);
     wml_json_end(j, '}');
     wml_json_key(j, "looked_for");
     wml_json_begin(j, '[');
@@ -402,7 +505,13 @@ void wml_perf_trace_run(struct wml_perf_run *r)
     }
     if (r->ep && r->ep->trace == WML_TRACE_QNN_CSV) csv = in_folder(r, "profiling_output.csv");
     wml_note_progress(r->cx, "Tracing", NULL, 0, 0, NULL);
-    if (run_job(r, csv)) read_all(r, csv);
+    bool ran = run_job(r, csv, false);
+    /* An EP that writes its file only when it is released was cut short: once more, to the end. */
+    if (ran && csv && wml_json_get_num(wml_json_root(r->trace.reply), "csv_after_run", 0) == 0 && wml_file_info(csv).size) {
+        wml_file_remove(csv);
+        ran = run_job(r, csv, true);
+    }
+    if (ran) read_all(r, csv);
     if (r->trace.fallback && !r->trace.reason) r->trace.status = "basic_fallback";
     write_json(r);
 }

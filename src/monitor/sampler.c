@@ -12,7 +12,8 @@ struct wml_sampler {
     struct wml_cond *wake;
     bool stop;
     unsigned every_ms;
-    struct wml_usage sum; /* means hold sums until the end */
+    struct wml_usage sum; /* means hold sums until the end; under the lock */
+    double last_share;
 };
 
 static void take(struct wml_sampler *s, uint64_t *last_ns, uint64_t *last_cpu)
@@ -22,12 +23,15 @@ static void take(struct wml_sampler *s, uint64_t *last_ns, uint64_t *last_cpu)
     double share = now > *last_ns ? 100.0 * (double)(cpu - *last_cpu) / (double)(now - *last_ns) : 0;
     *last_ns = now;
     *last_cpu = cpu;
+    wml_mutex_lock(s->lock);
+    s->last_share = share;
     s->sum.n++;
     s->sum.cpu_mean_percent += share;
     s->sum.cpu_peak_percent = WML_MAX(s->sum.cpu_peak_percent, share);
     s->sum.rss_mean_mb += rss;
     s->sum.rss_peak_mb = WML_MAX(s->sum.rss_peak_mb, rss);
     s->sum.rss_last_mb = rss;
+    wml_mutex_unlock(s->lock);
 }
 
 static void run(void *arg)
@@ -56,6 +60,15 @@ struct wml_sampler *wml_sampler_start(unsigned every_ms)
     wml_cond_free(s->wake);
     free(s);
     return NULL;
+}
+
+struct wml_usage wml_sampler_now(struct wml_sampler *s)
+{
+    wml_mutex_lock(s->lock);
+    struct wml_usage u = {.cpu_mean_percent = s->last_share, .cpu_peak_percent = s->last_share, .rss_mean_mb = s->sum.rss_last_mb,
+                          .rss_peak_mb = s->sum.rss_peak_mb, .rss_last_mb = s->sum.rss_last_mb, .n = s->sum.n};
+    wml_mutex_unlock(s->lock);
+    return u;
 }
 
 struct wml_usage wml_sampler_stop(struct wml_sampler *s)

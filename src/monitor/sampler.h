@@ -13,6 +13,8 @@ struct wml_usage { /* means and peaks over the samples */
 struct wml_sampler;
 /* NULL when no thread could be had: then there are no samples. */
 struct wml_sampler *wml_sampler_start(unsigned every_ms);
+/* The newest sample: mean and peak are its CPU share. Zeros before the first one. */
+struct wml_usage wml_sampler_now(struct wml_sampler *s);
 /* Ends the thread. NULL is fine and gives zeros. */
 struct wml_usage wml_sampler_stop(struct wml_sampler *s);
 

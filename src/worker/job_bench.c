@@ -1,15 +1,18 @@
 /* Job "bench": opens a model on a target, runs it many times on one set of inputs, and tells every time.
  *
- * request {"model","target","level","threads","feed","iterations","warmup","duration_ms","monitor",
- *          "samples": FILE or absent, "profile": prefix of ORT's profile or absent}
- * reply   {"target",..,"resolve_ms","inputs":[{"name","dtype","shape"}],"outputs":[..],"notes":[..],"batch",
+ * request {"model","target","level","threads","feed","iterations","warmup","duration_ms","monitor","live",
+ *          "samples": FILE or absent, "profile": prefix of ORT's profile or absent, "csv": the EP's own file}
+ * reply   {"target",..,"resolve_ms","inputs":[{"name","dtype","shape"}],"outputs":[..],"fed":[shapes],"notes":[..],"batch",
  *          "warmup_ms":[..],"samples_ms":[..],"elapsed_ms","interrupted","memory":{bytes},"usage":{..},
- *          "ort_profile","ep_log"}
+ *          "ort_profile","csv_after_load","csv_after_run","ep_log"}
  *
  * A timed run is one call of wml_run_once and two readings of the clock. Progress and the file of samples
- * (doubles, appended every quarter of a second, so that a crash keeps what was measured) come between runs. */
+ * (doubles, appended every quarter of a second, so that a crash keeps what was measured) come between runs. With
+ * "csv", a file that is still missing after the first run leaves one timed run: more would not bring it.
+ * "live": progress carries the newest numbers as its item, see monitor/chart.h. */
 #include "worker/job.h"
 
+#include "monitor/chart.h"
 #include "monitor/sampler.h"
 #include "os/file.h"
 #include "os/sys.h"
@@ -30,8 +33,12 @@ struct bench {
     bool interrupted;
     enum wml_opt_level level; /* wanted */
     uint64_t rss_before, rss_loaded, rss_after, rss_peak;
+    struct wml_sampler *sampler;
     struct wml_usage usage;
     struct wml_buf profile;
+    const char *csv;
+    uint64_t csv_loaded, csv_run; /* its size after loading, after the first run */
+    bool live, no_csv;
 };
 
 static bool load(struct bench *b, struct wml_err *err)
@@ -52,6 +59,7 @@ static bool load(struct bench *b, struct wml_err *err)
     if (!wml_session_open_falling(s->ort, &m, &opts, &s->level, s->level_note, &s->session, err)) return false;
     s->load_ms = (double)(wml_now_ns() - start) / 1e6;
     b->rss_loaded = wml_rss();
+    if (b->csv) b->csv_loaded = wml_file_info(b->csv).size;
     return true;
 }
 
@@ -71,6 +79,24 @@ static void checkpoint(struct bench *b)
     if (!b->samples_file || b->saved == b->sample.len) return;
     struct wml_str bytes = {(const char *)(b->sample.at + b->saved), (b->sample.len - b->saved) * sizeof(double)};
     if (wml_file_append(b->samples_file, bytes, &ignored)) b->saved = b->sample.len;
+}
+
+static void tell(struct bench *b, const char *stage, uint64_t done, uint64_t total, double ms)
+{
+    char item[96];
+    struct wml_usage u;
+    if (b->live && b->sampler) {
+        u = wml_sampler_now(b->sampler);
+        snprintf(item, sizeof item, WML_LIVE_ITEM, u.cpu_mean_percent, u.rss_last_mb, ms);
+    }
+    wml_note_progress(b->io->cx, stage, b->live && b->sampler ? item : NULL, done, total, "runs");
+}
+
+/* After the first run the EP's file must be there. */
+static void look_for_csv(struct bench *b)
+{
+    b->csv_run = wml_file_info(b->csv).size;
+    b->no_csv = b->csv_run == 0;
 }
 
 static bool is_over(const struct bench *b, size_t done, size_t n, uint64_t spent, bool timed)
@@ -96,13 +122,15 @@ static bool loop(struct bench *b, size_t n, bool timed, struct wml_err *err)
         else WML_PUSH(&b->warmup, ms);
         done++;
         if (now - last_note >= NOTE_NS || done == 1) {
-            wml_note_progress(b->io->cx, stage, NULL, done, total, "runs");
+            tell(b, stage, done, total, ms);
             last_note = now;
         }
         if (timed && now - last_save >= CHECKPOINT_NS) {
             checkpoint(b);
             last_save = now;
         }
+        if (b->csv && b->warmup.len + b->sample.len == 1) look_for_csv(b);
+        if (timed && b->no_csv) break;
         if (cancel && atomic_load(cancel)) {
             b->interrupted = true;
             break;
@@ -114,9 +142,10 @@ static bool loop(struct bench *b, size_t n, bool timed, struct wml_err *err)
 
 static bool measure(struct bench *b, struct wml_err *err)
 {
-    struct wml_sampler *sampler = wml_json_get_bool(b->request, "monitor", false) ? wml_sampler_start(MONITOR_MS) : NULL;
+    b->sampler = wml_json_get_bool(b->request, "monitor", false) ? wml_sampler_start(MONITOR_MS) : NULL;
     bool ok = loop(b, b->n_warmup, false, err) && (b->interrupted || loop(b, b->n_iterations, true, err));
-    b->usage = wml_sampler_stop(sampler);
+    b->usage = wml_sampler_stop(b->sampler);
+    b->sampler = NULL;
     b->rss_after = wml_rss();
     b->rss_peak = wml_rss_peak();
     checkpoint(b);
@@ -192,6 +221,14 @@ static void put_reply(struct wml_json *j, const struct bench *b)
         put_ios(j, "inputs", in, n_in);
         put_ios(j, "outputs", out, n_out);
     }
+    wml_json_key(j, "fed");
+    wml_json_begin(j, '[');
+    for (size_t i = 0; i < b->feed.view.len; i++) {
+        wml_json_begin(j, '[');
+        for (size_t k = 0; k < b->feed.view.at[i].rank; k++) wml_json_put_int(j, b->feed.view.at[i].dim[k]);
+        wml_json_end(j, ']');
+    }
+    wml_json_end(j, ']');
     wml_json_key(j, "notes");
     wml_json_begin(j, '[');
     for (size_t i = 0; i < b->feed.note.len; i++) wml_json_put_cstr(j, b->feed.note.at[i]);
@@ -207,6 +244,10 @@ static void put_reply(struct wml_json *j, const struct bench *b)
     put_memory(j, b);
     wml_json_key(j, "ort_profile");
     wml_json_put_str(j, b->profile.len ? wml_buf_view(&b->profile) : WML_NO_STR);
+    if (b->csv) {
+        put_number(j, "csv_after_load", (double)b->csv_loaded);
+        put_number(j, "csv_after_run", (double)b->csv_run);
+    }
     wml_json_key(j, "ep_log");
     wml_json_put_str(j, b->s->ort ? wml_ort_last_log(b->s->ort) : WML_NO_STR);
 }
@@ -252,6 +293,9 @@ static bool bench(struct wml_job_io *io, const struct wml_json_doc *doc, struct 
     b.n_iterations = (size_t)wml_json_get_int(request, "iterations", 1);
     b.duration_ns = (uint64_t)(wml_json_get_num(request, "duration_ms", 0) * 1e6);
     if (samples.len) b.samples_file = wml_arena_cstr(&b.s->arena, samples);
+    struct wml_str csv = wml_json_get_str(request, "csv");
+    if (csv.len) b.csv = wml_arena_cstr(&b.s->arena, csv);
+    b.live = wml_json_get_bool(request, "live", false);
     b.level = wml_opt_level_named(wml_json_get_str(request, "level"), WML_LEVEL_ALL);
     ok = ok && run_at_a_level(&b, err);
     wml_json_begin(&j, '{');
