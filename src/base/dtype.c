@@ -153,7 +153,7 @@ static unsigned packed_code(const void *data, size_t i, unsigned bits)
 {
     const unsigned char *p = data;
     unsigned per = 8 / bits;
-    return p[i / per] >> (bits * (i % per)) & ((1u << bits) - 1);
+    return (unsigned)p[i / per] >> (bits * (i % per)) & ((1u << bits) - 1);
 }
 
 #define LOAD(type)                                                                                 \
