@@ -131,8 +131,8 @@ static bool read_rows(struct reader *r, struct wml_str csv, struct wml_err *err)
     struct wml_csv c;
     struct wml_err bad = {0};
     wml_csv_init(&c, csv);
-    bool ok = wml_csv_next(&c, &bad) && find_columns(r, &c, err);
-    if (!ok && bad.code == WML_OK && (!err || err->code == WML_OK)) wml_fail(err, WML_E_FORMAT, "the profiling CSV is empty");
+    bool any = wml_csv_next(&c, &bad), ok = any && find_columns(r, &c, err);
+    if (!any && bad.code == WML_OK) wml_fail(&bad, WML_E_FORMAT, "the profiling CSV is empty");
     size_t most = WML_MAX(WML_MAX(r->message, r->time), WML_MAX(WML_MAX(r->unit, r->level), r->id));
     while (ok && wml_csv_next(&c, &bad)) {
         double v;
@@ -145,7 +145,7 @@ static bool read_rows(struct reader *r, struct wml_str csv, struct wml_err *err)
         if (wml_str_is(level, "ROOT")) take_root(r, message, id, cycles, v);
         else if (wml_str_is(message, "NODE") && cycles) take_node(r, id, v);
     }
-    if (ok && bad.code != WML_OK) {
+    if (bad.code != WML_OK) {
         if (err) *err = bad;
         ok = false;
     }

@@ -92,7 +92,7 @@ static void test_broken_csv(void **state)
 {
     (void)state;
     const char *const bad[] = {"", "a,b,c\n1,2,3\n", "Message,Time,Unit of Measurement,Event Level\n",
-                               HEAD "0,\"BACKEND,1,CYCLES\n"};
+                               HEAD "0,\"BACKEND,1,CYCLES\n", "Message,\"Time\n"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct wml_trace t = {0};
         struct wml_err err = {0};
