@@ -35,17 +35,26 @@ static wchar_t *aside_of(const char *path)
     return wide;
 }
 
+/* A write-protected file goes as well; one that is mapped stays until its map closes. */
+static void discard(const wchar_t *aside)
+{
+    if (DeleteFileW(aside)) return;
+    SetFileAttributesW(aside, FILE_ATTRIBUTE_NORMAL);
+    if (!DeleteFileW(aside)) SetFileAttributesW(aside, FILE_ATTRIBUTE_HIDDEN);
+}
+
 unsigned wml_replace(const char *from, const char *to)
 {
     wchar_t *source = wml_wide_path(from), *target = wml_wide_path(to), *aside = NULL;
-    DWORD code = move(source, target);
+    DWORD code = move(source, target), blocked = ERROR_SUCCESS;
     if (in_use(code) && GetFileAttributesW(target) != INVALID_FILE_ATTRIBUTES &&
         !(GetFileAttributesW(target) & FILE_ATTRIBUTE_DIRECTORY)) {
         aside = aside_of(to);
-        if (move(target, aside) == ERROR_SUCCESS) {
+        blocked = move(target, aside);
+        if (!blocked) {
             code = move(source, target);
             if (code) move(aside, target);
-            else if (!DeleteFileW(aside)) SetFileAttributesW(aside, FILE_ATTRIBUTE_HIDDEN);
+            else discard(aside);
         }
     }
     /* A virus scanner may look at the new file for a moment. */
@@ -56,7 +65,8 @@ unsigned wml_replace(const char *from, const char *to)
     free(source);
     free(target);
     free(aside);
-    return code;
+    /* "Access denied" is said of a file that somebody else keeps open; the other call knows better. */
+    return code && blocked == ERROR_SHARING_VIOLATION ? blocked : code;
 }
 
 wchar_t *wml_replaced_path(void *handle)

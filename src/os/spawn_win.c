@@ -213,12 +213,19 @@ static DWORD wait_limit(const struct child *c)
     return (DWORD)limit;
 }
 
+/* Asked while it lives too: not every system knows it of a process that has ended. */
+static void note_memory(struct child *c)
+{
+    PROCESS_MEMORY_COUNTERS m = {.cb = sizeof m};
+    if (GetProcessMemoryInfo(c->process.hProcess, &m, sizeof m))
+        c->result->peak_rss = WML_MAX(c->result->peak_rss, (uint64_t)m.PeakWorkingSetSize);
+}
+
 /* What NTSTATUS calls an error is an exception that nobody caught. */
 static void judge(struct child *c)
 {
-    PROCESS_MEMORY_COUNTERS m = {.cb = sizeof m};
     DWORD code = 0;
-    if (GetProcessMemoryInfo(c->process.hProcess, &m, sizeof m)) c->result->peak_rss = m.PeakWorkingSetSize;
+    note_memory(c);
     if (c->result->how != WML_CHILD_RUNNING) return; /* our own kill */
     GetExitCodeProcess(c->process.hProcess, &code);
     c->result->how = code >= 0xc0000000u ? WML_CHILD_SIGNAL : WML_CHILD_EXIT;
@@ -230,6 +237,7 @@ static void attend(struct child *c)
     HANDLE both[2] = {c->process.hProcess, c->wake};
     while (WaitForMultipleObjects(2, both, FALSE, wait_limit(c)) != WAIT_OBJECT_0) {
         hear(c);
+        note_memory(c);
         if (c->result->how != WML_CHILD_RUNNING) continue;
         if (c->hooks->cancel && atomic_load(c->hooks->cancel)) stop(c, WML_CHILD_CANCEL);
         else if (c->deadline && wml_now_ns() >= c->deadline) stop(c, WML_CHILD_TIMEOUT);

@@ -288,7 +288,34 @@ static void test_read_write(void **state)
     has(in("text 2"), "other");
 }
 
-#ifndef _WIN32
+#ifdef _WIN32
+#include <windows.h>
+
+static void test_windows(void **state)
+{
+    (void)state;
+    struct wml_err err = {0};
+    size_t before = entries(dir);
+    put("NUL", "gone");
+    assert_int_equal(wml_file_info("NUL").kind, WML_FILE_OTHER);
+    /* A write-protected file is replaced, as on POSIX, and nothing stays beside it. */
+    put(in("protected"), "old");
+    wchar_t wide[1024];
+    assert_true(MultiByteToWideChar(CP_UTF8, 0, in("protected"), -1, wide, 1024) > 0);
+    assert_true(SetFileAttributesW(wide, FILE_ATTRIBUTE_READONLY));
+    put(in("protected"), "new");
+    has(in("protected"), "new");
+    assert_int_equal(entries(dir), before + 1);
+    /* One that another program holds for itself is not, and the error says so. */
+    HANDLE h = CreateFileW(wide, GENERIC_READ, 0, NULL, OPEN_EXISTING, 0, NULL);
+    assert_true(h != INVALID_HANDLE_VALUE);
+    assert_false(wml_file_write(in("protected"), WML_STR("newer"), &err));
+    assert_non_null(strstr(err.hint, "another program"));
+    CloseHandle(h);
+    has(in("protected"), "new");
+    assert_int_equal(entries(dir), before + 1);
+}
+#else
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -363,6 +390,8 @@ int main(void)
         cmocka_unit_test(test_odd_names),    cmocka_unit_test(test_folders),    cmocka_unit_test(test_read_write),
 #ifndef _WIN32
         cmocka_unit_test(test_devices_and_links), cmocka_unit_test(test_full_disk),
+#else
+        cmocka_unit_test(test_windows),
 #endif
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
