@@ -176,16 +176,19 @@ static void put(struct wml_buf *b, uint64_t v, size_t n)
 }
 
 /* The fields that local and central headers share. Times are 1980-01-01, so equal arrays give equal files. */
-static void put_common(struct wml_buf *b, uint32_t crc, size_t name_len)
+static void put_common(struct wml_buf *b, uint32_t crc, struct wml_str name)
 {
+    bool ascii = true;
+    for (size_t i = 0; i < name.len; i++) ascii = ascii && (unsigned char)name.ptr[i] < 0x80;
     put(b, 45, 2);
-    put(b, 0, 4);
+    put(b, ascii ? 0 : 0x800, 2); /* the name is UTF-8 */
+    put(b, 0, 2);
     put(b, 0, 2);
     put(b, 0x21, 2);
     put(b, crc, 4);
     put(b, UINT32_MAX, 4);
     put(b, UINT32_MAX, 4);
-    put(b, name_len, 2);
+    put(b, name.len + 4, 2); /* ".npy" */
 }
 
 static bool write_member(struct wml_out *o, const struct wml_npy *a, struct wml_buf *central, struct wml_err *err)
@@ -194,9 +197,8 @@ static bool write_member(struct wml_out *o, const struct wml_npy *a, struct wml_
     wml_npy_header(a, &header);
     uint64_t size = header.len + a->data.len, offset = o->offset;
     uint32_t crc = crc32(crc32(0, header.ptr, header.len), a->data.ptr, a->data.len);
-    size_t name_len = a->name.len + 4;
     wml_buf_cstr(&local, "PK\3\4");
-    put_common(&local, crc, name_len);
+    put_common(&local, crc, a->name);
     put(&local, 20, 2);
     wml_buf_fmt(&local, "%.*s.npy", WML_ARG(a->name));
     put(&local, 1, 2);
@@ -205,7 +207,7 @@ static bool write_member(struct wml_out *o, const struct wml_npy *a, struct wml_
     put(&local, size, 8);
     wml_buf_cstr(central, "PK\1\2");
     put(central, 45, 2);
-    put_common(central, crc, name_len);
+    put_common(central, crc, a->name);
     put(central, 28, 2);
     put(central, 0, 2);
     put(central, 0, 8);
