@@ -4,6 +4,7 @@
 #include "flow/compile_internal.h"
 
 #include "flow/output.h"
+#include "flow/ranges.h"
 #include "graph/edit.h"
 #include "graph/graph.h"
 #include "onnx/epctx.h"
@@ -51,6 +52,7 @@ static bool check_source(struct wml_compile_run *r, const char *path, struct wml
             warn(r, wml_arena_fmt(&r->arena, "%s holds %zu QLinear* nodes, which QNN cannot take: give it the "
                                   "Q/DQ form of the model", path, counts[0]));
     }
+    if (ok && !r->ranges.range) wml_model_ranges(m, &r->arena, &r->ranges);
     wml_epctx_list_release(&contexts);
     wml_model_free(m);
     return ok;

@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "flow/flow.h"
+#include "worker/feed.h"
 #include "worker/worker.h"
 
 struct wml_compile_unit { /* one model on its way; texts live in the run's arena */
@@ -29,6 +30,7 @@ struct wml_compile_run {
     size_t n;
     const struct wml_ep *ep;      /* NULL: a plugin without a row */
     struct wml_json_doc *target;  /* reply of job "resolve" */
+    struct wml_feed_spec ranges;  /* only its ranges: of the first source's metadata */
     const char *dir;              /* folder of the outputs */
     const char *stage;            /* private folder inside it; NULL: not made */
     char identity[WML_SHA256_HEX];

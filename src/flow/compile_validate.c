@@ -12,10 +12,10 @@
 #include "worker/target.h"
 
 static void write_request(const char *model, const struct wml_target_spec *spec, const char *outputs,
-                          struct wml_buf *out)
+                          const struct wml_feed_spec *ranges, struct wml_buf *out)
 {
     struct wml_json j = {.out = out};
-    struct wml_feed_spec feed = {.seed = 1, .small = true};
+    struct wml_feed_spec feed = {.seed = 1, .small = true, .range = ranges->range, .n_ranges = ranges->n_ranges};
     struct wml_buf full = {0};
     struct wml_err ignored = {0};
     wml_path_absolute(&full, wml_str(model), &ignored);
@@ -36,7 +36,7 @@ static bool infer(struct wml_compile_run *r, const char *model, const struct wml
 {
     struct wml_buf request = {0};
     struct wml_worker_reply reply;
-    write_request(model, spec, outputs, &request);
+    write_request(model, spec, outputs, &r->ranges, &request);
     struct wml_worker_call call = {.job = "infer", .request = wml_buf_view(&request), .dir = in_process ? NULL : r->stage,
                                    .timeout_ms = r->args->timeout_ms, .in_process = in_process};
     bool ok = wml_worker_call(r->cx, &call, &reply, err);

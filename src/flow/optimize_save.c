@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "flow/optimize_internal.h"
+#include "flow/ranges.h"
 #include "graph/edit.h"
 #include "graph/graph.h"
 #include "os/file.h"
@@ -48,7 +49,9 @@ static bool verify_file(struct wml_optimize_run *r, const char *path, struct wml
                                  .dim = a->dim, .n_dims = a->n_dims};
     struct wml_err why = {0};
     wml_note_progress(r->cx, "Verifying", r->name, 0, 0, NULL);
-    bool ran = wml_onnx_load(a->model, &before, &why) && wml_onnx_load(path, &after, &why) &&
+    bool ran = wml_onnx_load(a->model, &before, &why) && wml_onnx_load(path, &after, &why);
+    if (ran) wml_model_ranges(before, &r->arena, &feed);
+    ran = ran &&
                (wml_model_check(after, &why)) && (wml_model_unique_node_names(before), true) &&
                try_verify(r, before, after, &feed, &why);
     wml_model_free(before);

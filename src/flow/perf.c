@@ -50,6 +50,8 @@ static bool read_shapes(struct wml_perf_run *r, struct wml_err *err)
     struct wml_str key;
     const struct wml_json_val *v;
     r->feed = r->args->feed;
+    r->feed.range = r->ranges.range;
+    r->feed.n_ranges = r->ranges.n_ranges;
     if (!r->args->shape_config) return true;
     if (!wml_json_load(r->args->shape_config, &doc, err)) return false;
     const struct wml_json_val *root = wml_json_root(doc);

@@ -35,6 +35,7 @@ struct wml_perf_run {
     const char *source_model; /* for names of operators; NULL: the model itself */
     const char *source_sha;   /* what the compiled model says it was; NULL: not said */
     struct wml_feed_spec feed;
+    struct wml_feed_spec ranges; /* only its ranges: from the model's metadata */
     struct wml_target_spec target; /* what was asked for, or the CPU EP after an automatic choice failed */
     const struct wml_ep *ep;
     struct wml_json_doc *reply; /* of the timed job; NULL: only samples were salvaged */

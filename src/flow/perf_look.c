@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "flow/perf_internal.h"
+#include "flow/ranges.h"
 #include "graph/attr.h"
 #include "graph/edit.h"
 #include "graph/graph.h"
@@ -103,6 +104,7 @@ bool wml_perf_look(struct wml_perf_run *r, struct wml_err *err)
     if (ok) {
         r->precision = precision_of(r, m);
         find_source(r, m);
+        wml_model_ranges(m, &r->arena, &r->ranges);
     }
     wml_epctx_list_release(&contexts);
     wml_model_free(m);

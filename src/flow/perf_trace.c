@@ -121,6 +121,7 @@ static bool run_job(struct wml_perf_run *r, const char *csv, bool again)
     r->trace.reply = reply.json;
     reply.json = NULL;
     keep_log(r, &reply);
+    if (err.code == WML_E_CANCELLED || wml_json_get_bool(wml_json_root(r->trace.reply), "interrupted", false)) r->interrupted = true;
     if (!ok) refuse(r, "not_run", "session_failed", wml_arena_fmt(&r->arena, "the traced pass failed: %s", err.msg), NULL);
     else if (reply.salvaged)
         wml_perf_warn(r, wml_arena_fmt(&r->arena, "the traced child process %s; its results were there before", reply.ended));
