@@ -101,6 +101,14 @@ static void take_file(struct wml_perf_run *r, const char *path)
     wml_buf_release(&bytes);
 }
 
+/* What a dead child left: the samples, and in FILE.json the facts. */
+static void take_left(struct wml_perf_run *r, const char *path)
+{
+    struct wml_err ignored = {0};
+    take_file(r, path);
+    if (r->sample.len && !r->reply) wml_json_load(wml_arena_fmt(&r->arena, "%s.json", path).ptr, &r->reply, &ignored);
+}
+
 /* Share of nodes that the EP took. */
 static void find_share(struct wml_perf_run *r)
 {
@@ -177,7 +185,7 @@ bool wml_perf_bench(struct wml_perf_run *r, struct wml_err *err)
     r->reply = reply.json;
     reply.json = NULL;
     if (r->reply) take_samples(r);
-    if (!ok && !r->sample.len) take_file(r, wml_buf_text(&samples));
+    if (!ok && !r->sample.len) take_left(r, wml_buf_text(&samples));
     find_share(r);
     note_end(r, &reply, ok);
 done:

@@ -141,7 +141,7 @@ static void put_latency(struct wml_item *root, const struct wml_perf_run *r)
     wml_item_num(t, "batches_per_sec", NULL, per_s, 2, WML_SHOW_PLAIN);
     struct wml_item *table = wml_item_table(root, NULL, simulated ? "Latency (ms, simulated)" : "Latency (ms)", columns, WML_COUNT(columns));
     struct wml_item *row = wml_table_row(table);
-    for (size_t i = 0; i < WML_COUNT(columns); i++) wml_item_num(row, NULL, columns[i].label, value[i], 3, WML_SHOW_MS2);
+    for (size_t i = 0; i < WML_COUNT(columns); i++) wml_item_fmt(row, NULL, columns[i].label, "%.*f", s->mean < 0.1 ? 4 : 2, value[i]);
     wml_item_line(root, WML_TONE_PLAIN, "%zu runs, warmup %.2f ms on average (first %zu), throughput %.2f samples/s%s", s->n, warm,
                   r->warmup.len, batch * per_s, batch > 1 ? " (batches)" : "");
 }

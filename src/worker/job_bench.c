@@ -1,15 +1,15 @@
 /* Job "bench": opens a model on a target, runs it many times on one set of inputs, and tells every time.
  *
  * request {"model","target","level","threads","feed","iterations","warmup","duration_ms","monitor","live",
- *          "samples": FILE or absent, "profile": prefix of ORT's profile or absent, "csv": the EP's own file}
+ *          "samples": FILE or absent (FILE.json gets what is known before the runs), "profile": prefix of ORT's profile or absent, "csv": the EP's own file}
  * reply   {"target",..,"resolve_ms","inputs":[{"name","dtype","shape"}],"outputs":[..],"fed":[shapes],"notes":[..],"batch",
  *          "warmup_ms":[..],"samples_ms":[..],"elapsed_ms","interrupted","memory":{bytes},"usage":{..},
  *          "ort_profile","csv_after_load","csv_after_run","ep_log"}
  *
  * A timed run is one call of wml_run_once and two readings of the clock. Progress and the file of samples
- * (doubles, appended every quarter of a second, so that a crash keeps what was measured) come between runs. With
- * "csv", a file that is still missing after the first run leaves one timed run: more would not bring it.
- * "live": progress carries the newest numbers as its item, see monitor/chart.h. */
+ * (doubles, appended every quarter of a second or after a slow run, so that a crash keeps what was measured) come
+ * between runs. With "csv", a file that is still missing after the first run leaves one timed run: more would not
+ * bring it. "live": progress carries the newest numbers as its item, see monitor/chart.h. */
 #include "worker/job.h"
 
 #include "monitor/chart.h"
@@ -18,7 +18,7 @@
 #include "os/sys.h"
 #include "worker/feed.h"
 
-enum { NOTE_NS = 100000000, CHECKPOINT_NS = 250000000, MONITOR_MS = 100 };
+enum { NOTE_NS = 100000000, CHECKPOINT_NS = 250000000, MONITOR_MS = 100, SLOW_RUN_MS = 25 };
 
 struct bench {
     struct wml_job_io *io;
@@ -125,7 +125,7 @@ static bool loop(struct bench *b, size_t n, bool timed, struct wml_err *err)
             tell(b, stage, done, total, ms);
             last_note = now;
         }
-        if (timed && now - last_save >= CHECKPOINT_NS) {
+        if (timed && (now - last_save >= CHECKPOINT_NS || ms >= SLOW_RUN_MS)) {
             checkpoint(b);
             last_save = now;
         }
@@ -140,8 +140,28 @@ static bool loop(struct bench *b, size_t n, bool timed, struct wml_err *err)
     return true;
 }
 
+/* What is known before the runs, beside the samples: with both a dead child's report is nearly whole. */
+static void put_facts(struct wml_json *j, const struct bench *b);
+
+static void keep_facts(const struct bench *b)
+{
+    struct wml_buf text = {0}, path = {0};
+    struct wml_json j = {.out = &text};
+    struct wml_err ignored = {0};
+    if (!b->samples_file) return;
+    wml_json_begin(&j, '{');
+    wml_job_session_put(&j, b->s);
+    put_facts(&j, b);
+    wml_json_end(&j, '}');
+    wml_buf_fmt(&path, "%s.json", b->samples_file);
+    wml_file_write(wml_buf_text(&path), wml_buf_view(&text), &ignored);
+    wml_buf_release(&text);
+    wml_buf_release(&path);
+}
+
 static bool measure(struct bench *b, struct wml_err *err)
 {
+    keep_facts(b);
     b->sampler = wml_json_get_bool(b->request, "monitor", false) ? wml_sampler_start(MONITOR_MS) : NULL;
     bool ok = loop(b, b->n_warmup, false, err) && (b->interrupted || loop(b, b->n_iterations, true, err));
     b->usage = wml_sampler_stop(b->sampler);
@@ -213,7 +233,7 @@ static void put_memory(struct wml_json *j, const struct bench *b)
     wml_json_end(j, '}');
 }
 
-static void put_reply(struct wml_json *j, const struct bench *b)
+static void put_facts(struct wml_json *j, const struct bench *b)
 {
     size_t n_in = 0, n_out = 0;
     if (b->s->session) {
@@ -235,6 +255,11 @@ static void put_reply(struct wml_json *j, const struct bench *b)
     wml_json_end(j, ']');
     wml_json_key(j, "batch");
     wml_json_put_int(j, b->feed.batch);
+}
+
+static void put_reply(struct wml_json *j, const struct bench *b)
+{
+    put_facts(j, b);
     put_samples(j, "warmup_ms", b->warmup.at, b->warmup.len);
     put_samples(j, "samples_ms", b->sample.at, b->sample.len);
     wml_json_key(j, "elapsed_ms");
