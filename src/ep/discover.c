@@ -19,6 +19,21 @@ void wml_ep_note_place(struct wml_ep_search *s, const char *place)
     WML_PUSH_IN(&s->out->arena, &s->out->looked, copy);
 }
 
+/* A file VERSION beside a library, as scripts/setup leaves it. */
+static const char *version_beside(struct wml_ep_search *s, const char *library)
+{
+    struct wml_buf path = {0}, text = {0};
+    const char *version = NULL;
+    wml_path_join(&path, wml_path_dir(wml_str(library)), WML_STR("VERSION"));
+    if (wml_file_read(wml_buf_text(&path), 4096, &text, NULL)) {
+        struct wml_str line = wml_str_trim(wml_buf_view(&text));
+        if (line.len && line.len < 40 && wml_str_find(line, '\n') == SIZE_MAX) version = wml_arena_cstr(&s->out->arena, line);
+    }
+    wml_buf_release(&path);
+    wml_buf_release(&text);
+    return version;
+}
+
 void wml_ep_add(struct wml_ep_search *s, const struct wml_ep *ep, const char *path)
 {
     struct wml_buf full = {0};
@@ -43,7 +58,7 @@ void wml_ep_add(struct wml_ep_search *s, const struct wml_ep *ep, const char *pa
             .root = keep(s, s->root),
             .env_var = keep(s, s->env_var),
             .distribution = keep(s, s->distribution),
-            .version = keep(s, s->version),
+            .version = s->version || !file ? keep(s, s->version) : version_beside(s, file),
         };
         WML_PUSH_IN(&s->out->arena, &s->out->v, l);
     }
