@@ -69,8 +69,10 @@ static bool too_big(struct decoder *d, const struct frame *f, const struct wml_r
 /* Room for `extra` more elements; NULL when the budget is used up. Returns the list's new end. */
 static void *reserve(struct decoder *d, void *field, size_t extra, size_t size)
 {
+    static const char nothing;
     struct wml_pb_list l;
     memcpy(&l, field, sizeof l);
+    if (!extra && !l.at) return (void *)(uintptr_t)&nothing; /* nobody writes there */
     if (l.cap - l.len < extra) {
         size_t cap = WML_MAX(l.len + extra, 2 * l.len), bytes = 0;
         if (!wml_mul_size(cap, size, &bytes)) return NULL;
