@@ -250,6 +250,7 @@ bool wml_flow_compile(const struct wml_compile_args *a, struct wml_ctx *cx, stru
     ok = true;
 done:
     wml_end_progress(cx);
+    if (!ok) wml_output_unstage(err, r.stage, r.dir);
     release(&r);
     return ok;
 }

@@ -119,6 +119,7 @@ bool wml_flow_optimize(const struct wml_optimize_args *a, struct wml_ctx *cx, st
     ok = true;
 done:
     wml_end_progress(cx);
+    if (!ok) wml_output_unstage(err, r.stage, r.dir);
     release(&r);
     return ok;
 }

@@ -25,6 +25,27 @@ bool wml_output_check(const char *label, const char *path, bool overwrite, const
     return ok;
 }
 
+static void replace_all(char *text, size_t size, const char *what, const char *by)
+{
+    struct wml_buf out = {0};
+    size_t n = strlen(what);
+    for (const char *p = text; *p;) {
+        bool here = strncmp(p, what, n) == 0;
+        if (here) wml_buf_cstr(&out, by);
+        else wml_buf_char(&out, *p);
+        p += here ? n : 1;
+    }
+    snprintf(text, size, "%s", wml_buf_text(&out));
+    wml_buf_release(&out);
+}
+
+void wml_output_unstage(struct wml_err *err, const char *stage, const char *dir)
+{
+    if (!err || !stage || !*stage) return;
+    replace_all(err->msg, sizeof err->msg, stage, dir);
+    replace_all(err->hint, sizeof err->hint, stage, dir);
+}
+
 void wml_output_beside(struct wml_buf *out, const char *model, const char *dir, const char *suffix)
 {
     struct wml_buf name = {0};

@@ -9,6 +9,9 @@
  * work. WML_E_EXISTS with the documented text. */
 bool wml_output_check(const char *label, const char *path, bool overwrite, const char *input,
                       struct wml_err *err);
+/* Errors speak of the user's folder, not of the private one inside it: replaces `stage` by `dir` in message and
+ * hint. stage may be NULL. */
+void wml_output_unstage(struct wml_err *err, const char *stage, const char *dir);
 /* dir of `model` + stem + suffix: "a/net.onnx", "_opt.onnx" -> "a/net_opt.onnx". dir NULL: the model's. */
 void wml_output_beside(struct wml_buf *out, const char *model, const char *dir, const char *suffix);
 
