@@ -1,6 +1,6 @@
 /* bench/ort_loop.c - the barest benchmark loop over ORT's C API: what `winml perf` is compared with.
  *
- *     ort_loop LIBRARY MODEL ITERATIONS [DIM]      unknown dimensions become DIM (default 1)
+ *     ort_loop LIBRARY MODEL ITERATIONS [DIM]      open dimensions become DIM (default 128), the first 1
  *
  * Prints mean and median of the run time in ms, and the peak resident set in MB. */
 #include <dlfcn.h>
@@ -66,7 +66,7 @@ static OrtValue *make_input(const OrtSession *session, size_t index, int64_t unk
     if (rank > MAX_RANK) exit(1);
     check(api->GetDimensions(tensor, dims, rank));
     for (size_t i = 0; i < rank; i++) {
-        if (dims[i] < 0) dims[i] = unknown;
+        if (dims[i] < 0) dims[i] = i == 0 ? 1 : unknown;
         n *= (size_t)dims[i];
     }
     OrtAllocator *allocator;
@@ -147,6 +147,6 @@ int main(int argc, char **argv)
     check(api->CreateEnv(ORT_LOGGING_LEVEL_ERROR, "bench", &env));
     check(api->CreateSessionOptions(&options));
     check(api->CreateSession(env, argv[2], options, &session));
-    measure(session, iterations, argc > 4 ? strtoll(argv[4], NULL, 10) : 1);
+    measure(session, iterations, argc > 4 ? strtoll(argv[4], NULL, 10) : 128);
     return 0;
 }
