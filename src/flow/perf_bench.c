@@ -134,8 +134,8 @@ static bool is_auto(const char *word)
 static bool may_try_cpu(const struct wml_perf_run *r, const struct wml_worker_reply *reply, const struct wml_err *err)
 {
     const struct wml_target_spec *t = &r->target;
-    bool load = err->code == WML_E_LOAD || (err->code == WML_E_CHILD && strcmp(reply->phase, "load") == 0);
-    return load && is_auto(t->ep) && is_auto(t->device) && !t->n_options && reply->end != WML_CHILD_CANCELLED;
+    bool early = strcmp(reply->phase, "load") == 0 || strcmp(reply->phase, "resolve") == 0;
+    return (err->code == WML_E_LOAD || (err->code == WML_E_CHILD && early)) && is_auto(t->ep) && is_auto(t->device) && !t->n_options && reply->end != WML_CHILD_CANCELLED;
 }
 
 static bool call_bench(struct wml_perf_run *r, const char *samples, struct wml_worker_reply *reply, struct wml_err *err)

@@ -5,9 +5,10 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "base/map.h"
 #include "os/path.h"
 
-enum { CHART_W = 880, CHART_H = 220, PAD_LEFT = 56, PAD_BOTTOM = 26, PAD_TOP = 12, BINS = 40, MAX_POINTS = 2000, TOP = 25 };
+enum { CHART_W = 880, CHART_H = 220, PAD_LEFT = 56, PAD_BOTTOM = 26, PAD_TOP = 12, BINS = 40, MAX_POINTS = 2000, TOP = 25, TOP_TYPES = 12 };
 
 static const char style[] =
     ":root{--bg:#fff;--fg:#1b1f24;--dim:#667;--line:#d8dde3;--card:#f6f8fa;--a:#2563eb;--b:#93c5fd;--warn:#b45309}"
@@ -15,13 +16,13 @@ static const char style[] =
     "--a:#60a5fa;--b:#1e3a8a;--warn:#fbbf24}}"
     "*{box-sizing:border-box}body{margin:0;background:var(--bg);color:var(--fg);font:15px/1.5 system-ui,sans-serif}"
     "main{max-width:960px;margin:0 auto;padding:32px 20px 64px}h1{font-size:24px;margin:0}h2{font-size:17px;margin:36px 0 10px}"
-    ".sub{color:var(--dim);margin:4px 0 20px;overflow-wrap:anywhere}.warn{color:var(--warn);font-weight:600}"
+    "small{color:var(--dim);font-weight:400;font-size:13px}.sub{color:var(--dim);margin:4px 0 20px;overflow-wrap:anywhere}.warn{color:var(--warn);font-weight:600}"
     ".cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(120px,1fr));gap:10px}"
     ".card{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:12px 14px}"
     ".card b{display:block;font-size:22px;font-variant-numeric:tabular-nums}.card span{color:var(--dim);font-size:13px}"
     "table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}td,th{text-align:left;padding:5px 10px 5px 0;"
     "border-bottom:1px solid var(--line);vertical-align:top;overflow-wrap:anywhere}th{color:var(--dim);font-weight:500;font-size:13px}"
-    "td.n,th.n{text-align:right;white-space:nowrap}.bar{background:var(--b);height:8px;border-radius:4px;min-width:1px}"
+    "td.n,th.n{text-align:right;white-space:nowrap}.bar{background:var(--b);height:8px;border-radius:4px;min-width:1px;margin-top:8px}"
     "svg{width:100%;height:auto;background:var(--card);border:1px solid var(--line);border-radius:10px}"
     "svg text{fill:var(--dim);font-size:11px}svg .grid{stroke:var(--line)}svg .l{fill:none;stroke:var(--a);stroke-width:1.5}"
     "svg .d{fill:var(--a)}svg .h{fill:var(--a)}svg .m{stroke:var(--warn);stroke-dasharray:4 3}";
@@ -151,6 +152,48 @@ static void operators(const struct wml_perf_run *r, struct wml_buf *b)
     wml_buf_cstr(b, "</table>\n");
 }
 
+struct by_type { struct wml_str type; size_t n; double us, percent; };
+
+static int slower(const void *a, const void *b)
+{
+    const struct by_type *x = a, *y = b;
+    return x->us < y->us ? 1 : x->us > y->us ? -1 : wml_str_cmp(x->type, y->type);
+}
+
+/* Time per type of operator. */
+static void types(const struct wml_perf_run *r, struct wml_buf *b)
+{
+    const struct wml_perf_trace *t = &r->trace;
+    struct wml_map index = {0};
+    WML_VEC(struct by_type) sum = {0};
+    if (!t->asked || t->reason || !t->rows.row.len) return;
+    for (size_t i = 0; i < t->rows.row.len; i++) {
+        const struct wml_trace_row *o = &t->rows.row.at[i];
+        uintptr_t at = (uintptr_t)wml_map_get(&index, o->op_type);
+        if (!at) {
+            struct by_type fresh = {.type = o->op_type};
+            WML_PUSH(&sum, fresh);
+            at = sum.len;
+            wml_map_put(&index, o->op_type, (void *)at);
+        }
+        sum.at[at - 1].n++;
+        sum.at[at - 1].us += o->duration_us;
+        sum.at[at - 1].percent += o->percent;
+    }
+    qsort(sum.at, sum.len, sizeof *sum.at, slower);
+    wml_buf_cstr(b, "<h2>Types of operators</h2>\n<table><tr><th>Type</th><th class=n>Nodes</th><th class=n>us</th><th class=n>%</th>"
+                    "<th style=\"width:45%\"></th></tr>\n");
+    for (size_t i = 0; i < sum.len && i < TOP_TYPES; i++) {
+        wml_buf_cstr(b, "<tr><td>");
+        escaped(b, sum.at[i].type);
+        wml_buf_fmt(b, "</td><td class=n>%zu</td><td class=n>%.1f</td><td class=n>%.1f</td><td><div class=bar style=\"width:%.0f%%\"></div></td></tr>\n",
+                    sum.at[i].n, sum.at[i].us, sum.at[i].percent, sum.at[0].us > 0 ? 100 * sum.at[i].us / sum.at[0].us : 0);
+    }
+    wml_buf_cstr(b, "</table>\n");
+    wml_map_release(&index);
+    WML_VEC_RELEASE(&sum);
+}
+
 static void placement(const struct wml_perf_run *r, struct wml_buf *b)
 {
     const struct wml_json_val *list = wml_json_get(wml_json_root(r->reply), "placement");
@@ -229,10 +272,11 @@ void wml_perf_html(const struct wml_perf_run *r, struct wml_buf *b)
     card(b, "p99", r->stats.p99, "ms");
     card(b, "fastest", r->stats.min, "ms");
     card(b, "slowest", r->stats.max, "ms");
-    wml_buf_cstr(b, "</div>\n<h2>Latency of every run (ms)</h2>\n");
+    wml_buf_cstr(b, "</div>\n<h2>Latency of every run (ms) <small>dashed: the median</small></h2>\n");
     over_time(r, b);
     wml_buf_cstr(b, "<h2>Histogram (runs)</h2>\n");
     histogram(r, b);
+    types(r, b);
     operators(r, b);
     placement(r, b);
     memory(r, b);

@@ -10,6 +10,7 @@
 #include "graph/edit.h"
 #include "graph/graph.h"
 #include "onnx/onnx.h"
+#include "ops/ops.h"
 #include "os/file.h"
 #include "os/path.h"
 #include "os/sys.h"
@@ -298,11 +299,15 @@ static bool note_name(void *arg, struct wml_node *n)
     return true;
 }
 
-/* "/features/0/Conv" -> "Conv". */
-static struct wml_str last_segment(struct wml_str path)
+/* "/features/0/Conv" -> "Conv"; "Mul_75", as ORT and EPs name nodes that they make -> "Mul". */
+static struct wml_str type_in_name(struct wml_str path)
 {
     size_t at = wml_str_rfind(path, '/');
-    return at == SIZE_MAX || at + 1 == path.len ? path : wml_str_sub(path, at + 1, path.len);
+    struct wml_str s = at == SIZE_MAX || at + 1 == path.len ? path : wml_str_sub(path, at + 1, path.len);
+    size_t n = s.len;
+    while (n && s.ptr[n - 1] >= '0' && s.ptr[n - 1] <= '9') n--;
+    struct wml_str op = n > 1 && n < s.len && s.ptr[n - 1] == '_' ? wml_str_sub(s, 0, n - 1) : s;
+    return wml_op_find(WML_STR(""), op) || wml_op_find(WML_STR("com.microsoft"), op) ? op : s;
 }
 
 static void name_types(struct wml_perf_run *r)
@@ -310,6 +315,10 @@ static void name_types(struct wml_perf_run *r)
     struct wml_model *m = NULL;
     struct wml_err ignored = {0};
     struct names names = {0};
+    const struct wml_json_val *seen = wml_json_get(wml_json_root(r->trace.reply), "node_types"), *type;
+    struct wml_json_iter it = {0};
+    struct wml_str key;
+    struct wml_map types = {0}; /* as ORT saw them */
     bool source = r->compiled && r->source_model;
     const char *path = source ? r->source_model : r->running;
     char sha[WML_SHA256_HEX];
@@ -317,12 +326,15 @@ static void name_types(struct wml_perf_run *r)
         wml_perf_warn(r, wml_arena_fmt(&r->arena, "%s is not what %s was compiled from: names and types of operators may be wrong",
                                        path, r->running));
     if (wml_onnx_load(path, &m, &ignored)) wml_graph_walk(m->graph, note_name, &names);
+    while (wml_json_next(seen, &it, &key, &type)) wml_map_put(&types, key, (void *)(uintptr_t)type);
     for (size_t i = 0; i < r->trace.rows.row.len; i++) {
         struct wml_trace_row *row = &r->trace.rows.row.at[i];
         const struct wml_node *n = wml_map_get(&names.map, row->name);
+        struct wml_str told = wml_json_str(wml_map_get(&types, row->name));
         if (n) row->op_type = wml_arena_str(&r->trace.rows.arena, n->op_type);
-        else if (!row->op_type.len) row->op_type = last_segment(row->name);
+        else if (!row->op_type.len) row->op_type = told.len ? told : type_in_name(row->name);
     }
+    wml_map_release(&types);
     wml_map_release(&names.map);
     wml_model_free(m);
 }

@@ -4,7 +4,7 @@
  *          "samples": FILE or absent (FILE.json gets what is known before the runs), "profile": prefix of ORT's profile or absent, "csv": the EP's own file}
  * reply   {"target",..,"resolve_ms","inputs":[{"name","dtype","shape"}],"outputs":[..],"fed":[shapes],"notes":[..],"batch",
  *          "warmup_ms":[..],"samples_ms":[..],"elapsed_ms","interrupted","memory":{bytes},"usage":{..},
- *          "ort_profile","csv_after_load","csv_after_run","ep_log"}
+ *          "ort_profile","csv_after_load","csv_after_run","node_types":{name: type},"ep_log"}
  *
  * A timed run is one call of wml_run_once and two readings of the clock. Progress and the file of samples
  * (doubles, appended every quarter of a second or after a slow run, so that a crash keeps what was measured) come
@@ -12,6 +12,7 @@
  * bring it. "live": progress carries the newest numbers as its item, see monitor/chart.h. */
 #include "worker/job.h"
 
+#include "base/map.h"
 #include "monitor/chart.h"
 #include "monitor/sampler.h"
 #include "os/file.h"
@@ -233,6 +234,28 @@ static void put_memory(struct wml_json *j, const struct bench *b)
     wml_json_end(j, '}');
 }
 
+/* Types of nodes as ORT sees them: those that it made have no name in the model. */
+static void put_types(struct wml_json *j, const struct bench *b)
+{
+    const struct wml_placed *placed = NULL;
+    size_t n = 0;
+    struct wml_map seen = {0};
+    struct wml_err ignored = {0};
+    wml_json_key(j, "node_types");
+    wml_json_begin(j, '{');
+    if (b->s->session && wml_session_placement(b->s->session, &placed, &n, &ignored))
+        for (size_t i = 0; i < n; i++)
+            for (size_t k = 0; k < placed[i].n_nodes; k++) {
+                struct wml_str name = wml_str(placed[i].node[k]);
+                if (!name.len || wml_map_has(&seen, name)) continue;
+                wml_map_put(&seen, name, (void *)(uintptr_t)placed[i].op_type[k]);
+                wml_json_key_str(j, name);
+                wml_json_put_cstr(j, placed[i].op_type[k]);
+            }
+    wml_json_end(j, '}');
+    wml_map_release(&seen);
+}
+
 static void put_facts(struct wml_json *j, const struct bench *b)
 {
     size_t n_in = 0, n_out = 0;
@@ -255,6 +278,7 @@ static void put_facts(struct wml_json *j, const struct bench *b)
     wml_json_end(j, ']');
     wml_json_key(j, "batch");
     wml_json_put_int(j, b->feed.batch);
+    if (wml_json_get_str(b->request, "profile").len) put_types(j, b);
 }
 
 static void put_reply(struct wml_json *j, const struct bench *b)
