@@ -108,6 +108,19 @@ def test_trace_on_cpu(winml, tmp_path):
     assert 99 < sum(o["percent_of_total"] for o in t["operators"]) < 101
 
 
+def test_graphs_inside_nodes_are_not_counted_twice(winml, tmp_path):
+    """The rows of a traced model with If nodes add up to no more than the traced runs."""
+    data = tmp_path / "in.npz"
+    np.savez(data, input=np.random.rand(1, 576).astype("f"), state=np.zeros((2, 1, 128), "f"), sr=np.array(16000, "i8"))
+    out = tmp_path / "r.json"
+    r = winml("perf", "-m", model("vad"), "--ep", "cpu", "--iterations", "5", "--input-data", data, "--op-tracing", "basic", "-o", out)
+    assert r.code == 0, r.err
+    t = trace_of(out)
+    assert {"If", "LSTM"} <= {o["name"] for o in t["operators"]}
+    assert sum(o["duration_us"] for o in t["operators"]) < 1.01 * 1000 * t["summary"]["traced_latency_ms"]
+    assert 99 < sum(o["percent_of_total"] for o in t["operators"]) < 101
+
+
 def test_trace_on_openvino(winml, tmp_path):
     need_openvino()
     out = tmp_path / "r.json"
@@ -137,6 +150,8 @@ def test_trace_on_qnn_raw_and_compiled(winml, tmp_path):
         rows = [o for o in t["operators"] if o["ep"] == "QNNExecutionProvider" and o["op_id"] is not None]
         assert len(rows) > 100 and all(len(o["samples_us"]) == 3 for o in rows)
         assert sum(o["op_path"].startswith("Conv@") and o["name"] == "Conv" for o in rows) > 40
+        assert 80 < sum(o["percent_of_total"] for o in t["operators"]) < 100.5
+        assert t["summary"]["host_call_us"] > 0.9 * t["summary"]["accel_execute_us"] > 0 and t["artifacts"]["profile"]
         assert "memory" not in load(out) and load(out)["benchmark_info"]["simulated"] is True
 
 
@@ -155,6 +170,24 @@ def test_trace_on_the_virtual_npu(winml, tmp_path):
     t = trace_of(out)
     assert any(o["ep"] == "VirtualNPUExecutionProvider" and o["name"] == "Conv" for o in t["operators"])
     assert any(o["ep"] == "CPUExecutionProvider" for o in t["operators"]), "nodes that fell back have rows as well"
+    made = [o for o in t["operators"] if re.fullmatch(r"Mul_\d+", o["op_path"])]
+    assert made and all(o["name"] == "Mul" for o in made), "nodes that ORT made have types"
+
+
+def test_source_of_a_compiled_model(winml, tmp_path):
+    need_vnpu()
+    source, compiled, out = tmp_path / "a.onnx", tmp_path / "a_ctx.onnx", tmp_path / "r.json"
+    assert winml("optimize", "-m", model("orientation"), "-o", source, "--input-shape", "x=1,3,224,224").code == 0
+    c = winml("compile", "-m", source, "-o", compiled, *vnpu())
+    assert c.code == 0, c.err
+    args = ["perf", "-m", compiled, *vnpu(), "--iterations", "2", "--op-tracing", "basic", "-o", out, "--overwrite", "-f", "json"]
+    r = winml(*args)
+    assert r.code == 0, r.err
+    assert not r.json["warnings"] and sum(o["name"] == "Conv" for o in trace_of(out)["operators"]) > 30
+    with open(source, "ab") as f:
+        f.write(b"\x32\x00")  # another producer_version: still a model
+    r = winml(*args)
+    assert r.code == 0 and "is not what" in r.json["warnings"][0], r.json["warnings"]
 
 
 @pytest.mark.parametrize("option,reason", [("csv=off", "options_ignored"), ("refuse_ops=all", "no_nodes_on_ep")])
@@ -204,6 +237,7 @@ def test_crash_in_the_middle_keeps_what_was_measured(winml, tmp_path):
     r = winml("perf", "-m", model("orientation"), *vnpu("fault=kill@run:40", "latency_us=20000"), "--iterations", "100", "--warmup", "0", "-o", out, "-f", "json")
     assert r.code == 4, r.err
     d = load(out)
+    assert d["benchmark_info"]["ep"] == "VirtualNPUExecutionProvider" and d["benchmark_info"]["simulated"] and d["placement"]
     assert 5 <= len(d["raw_samples_ms"]) < 41 and "salvaged" in d["warnings"][0] and "SIGKILL" in d["benchmark_info"]["salvaged"]
 
 
@@ -216,6 +250,41 @@ def test_ctrl_c_keeps_what_was_measured(tmp_path):
     _, err = p.communicate(timeout=30)
     assert p.returncode == 1 and "Aborted" in err
     assert load(out)["benchmark_info"]["interrupted"] and len(load(out)["raw_samples_ms"]) > 10
+
+
+def test_ctrl_c_of_a_child(tmp_path):
+    need_vnpu()
+    out = tmp_path / "r.json"
+    p = subprocess.Popen([WINML, "perf", "-m", model("orientation"), *vnpu("latency_us=30000"), "--iterations", "100000", "-o", str(out)],
+                         stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    time.sleep(3)
+    p.send_signal(signal.SIGINT)
+    _, err = p.communicate(timeout=30)
+    assert p.returncode == 1 and "Aborted" in err
+    assert load(out)["benchmark_info"]["interrupted"] and len(load(out)["raw_samples_ms"]) > 3
+
+
+def test_live_chart(tmp_path):
+    """On a terminal: a chart that is gone when the report appears."""
+    import pty
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.environ.update(TERM="xterm", NO_COLOR="1", COLUMNS="80")
+        os.execv(WINML, [WINML, "perf", "-m", model("orientation"), "--ep", "cpu", "--monitor", "--duration", "1.5", "-o", str(tmp_path / "r.json")])
+    text = b""
+    while True:
+        try:
+            part = os.read(fd, 65536)
+        except OSError:
+            break
+        if not part:
+            break
+        text += part
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    text = text.decode()
+    assert "HW Monitor - orientation.onnx" in text and re.search("[\u2801-\u28ff]", text) and "CPU " in text
+    assert text.rindex("\x1b[J") > text.rindex("HW Monitor"), "the panel is erased before the report"
+    assert load(tmp_path / "r.json")["hw_monitor"]["cpu"]["sample_count"] > 5
 
 
 def test_html(winml, tmp_path):
