@@ -142,8 +142,10 @@ static void put_latency(struct wml_item *root, const struct wml_perf_run *r)
     struct wml_item *table = wml_item_table(root, NULL, simulated ? "Latency (ms, simulated)" : "Latency (ms)", columns, WML_COUNT(columns));
     struct wml_item *row = wml_table_row(table);
     for (size_t i = 0; i < WML_COUNT(columns); i++) wml_item_fmt(row, NULL, columns[i].label, "%.*f", s->mean < 0.1 ? 4 : 2, value[i]);
+    char of_batch[40] = "";
+    if (batch > 1) snprintf(of_batch, sizeof of_batch, " (batch %.0f)", batch);
     wml_item_line(root, WML_TONE_PLAIN, "%zu runs, warmup %.2f ms on average (first %zu), throughput %.2f samples/s%s", s->n, warm,
-                  r->warmup.len, batch * per_s, batch > 1 ? " (batches)" : "");
+                  r->warmup.len, batch * per_s, of_batch);
 }
 
 static void put_samples(struct wml_item *root, const struct wml_perf_run *r)
@@ -242,10 +244,10 @@ static void put_trace(struct wml_item *root, const struct wml_perf_run *r)
     wml_item_int(o, "partitions", NULL, (int64_t)t->rows.partitions, WML_SHOW_COUNT);
     wml_item_cstr(o, "json", NULL, t->json);
     wml_item_cstr(o, "csv", NULL, t->csv);
-    const char *title = wml_item_name(root, wml_arena_fmt(&((struct wml_perf_run *)(uintptr_t)r)->arena, "Op-Tracing (basic): %zu operators, %zu traced runs of %.2f ms%s",
-                        t->rows.row.len, t->rows.runs, t->latency_ms,
-                        wml_json_get_bool(wml_perf_target(r), "simulated", false) ? ", simulated" : ""));
-    struct wml_item *table = wml_item_table(root, NULL, title, columns, WML_COUNT(columns));
+    char title[160];
+    snprintf(title, sizeof title, "Op-Tracing (basic): %zu operators, %zu traced runs of %.2f ms%s", t->rows.row.len, t->rows.runs,
+             t->latency_ms, wml_json_get_bool(wml_perf_target(r), "simulated", false) ? ", simulated" : "");
+    struct wml_item *table = wml_item_table(root, NULL, wml_item_name(root, wml_str(title)), columns, WML_COUNT(columns));
     for (size_t i = 0; i < t->rows.row.len; i++) {
         const struct wml_trace_row *row = &t->rows.row.at[i];
         struct wml_item *line = wml_table_row(table);
