@@ -107,7 +107,8 @@ bool wml_flow_optimize(const struct wml_optimize_args *a, struct wml_ctx *cx, st
     r.bytes_before = total_bytes(a->model, r.model);
     wml_op_counts_fill(&r.before, r.model);
     if (!wml_optimize_shapes(&r, err)) goto done;
-    if (!wml_passes_run(&r.model, &env, a->choice, r.result, cx, wml_now_ns, err)) goto done;
+    struct wml_passes_opts opts = {.env = &env, .choice = a->choice, .cx = cx, .now_ns = wml_now_ns};
+    if (!wml_passes_run(&r.model, &opts, r.result, err)) goto done;
     wml_optimize_restore_types(&r);
     wml_op_counts_fill(&r.after, r.model);
     if (!a->dry_run) {

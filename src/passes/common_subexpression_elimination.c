@@ -46,7 +46,7 @@ static bool merge_in(void *arg, struct wml_graph *g)
             for (size_t i = 0; i < n->n_out; i++)
                 if (n->out[i]) wml_value_replace_uses(n->out[i], c->n->out[i]);
             wml_node_remove(n);
-            r->applied++;
+            wml_pass_applied(r, n->op_type, n->name);
             continue;
         }
         c = WML_NEW(r->scratch, struct chain);

@@ -69,7 +69,7 @@ static void adopt(struct wml_pass_run *r, struct wml_value *v, struct wml_tensor
     if (wml_tensor_size(t, &size, NULL) && size > GROW_BYTES && size > GROW_FACTOR * WML_MAX(in, 1)) return;
     struct wml_value *constant = wml_graph_add_init(g, v->name, t);
     wml_value_replace_uses(v, constant);
-    r->applied++;
+    wml_pass_applied(r, v->def ? v->def->op_type : WML_STR("Constant"), v->name);
 }
 
 static bool evaluate(struct wml_pass_run *r, struct frontier *f, size_t from, size_t n, struct wml_err *err)

@@ -38,7 +38,7 @@ static bool visit(void *arg, struct wml_node *n)
     wml_value_replace_uses(old, v);
     wml_node_remove(n);
     wml_value_rename(v, name);
-    r->applied++;
+    wml_pass_applied(r, n->op_type, n->name);
     return true;
 }
 

@@ -45,7 +45,7 @@ static bool share_in(void *arg, struct wml_graph *g)
         if (c) {
             wml_value_replace_uses(v, c->v);
             wml_value_remove(v);
-            r->applied++;
+            wml_pass_applied(r, WML_STR("Constant"), v->name);
             continue;
         }
         c = WML_NEW(r->scratch, struct chain);

@@ -148,6 +148,6 @@ bool wml_conv_absorb(struct wml_pass_run *r, struct wml_conv *c, const double *a
     if (b || c->b) wml_node_set_input(c->conv, 2, add_init(c->conv, 2, "bias", bias));
     /* The new constants may stand behind the Conv in no order: initializers have none. */
     if (!wml_bypass(c->next, c->conv->out[0])) return false;
-    r->applied++;
+    wml_pass_applied(r, c->next->op_type, c->next->name);
     return true;
 }

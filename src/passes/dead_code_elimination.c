@@ -16,7 +16,7 @@ static bool sweep(void *arg, struct wml_graph *g)
         before = n->prev;
         if (!is_dead(n)) continue;
         wml_node_remove(n);
-        r->applied++;
+        wml_pass_applied(r, n->op_type, n->name);
     }
     return true;
 }

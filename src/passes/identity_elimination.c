@@ -66,7 +66,7 @@ static bool visit(void *arg, struct wml_node *n)
     struct wml_value *v = changes_nothing(r, n) ? n->in[0] : neutral(r, n);
     /* A sequence or optional keeps its Identity: its type is the node's business. */
     if (v && v->type && !v->type->tensor && !wml_node_is(n, "Identity")) return true;
-    if (v && wml_bypass(n, v)) r->applied++;
+    if (v && wml_bypass(n, v)) wml_pass_applied(r, n->op_type, n->name);
     return true;
 }
 

@@ -28,7 +28,7 @@ static bool visit(void *arg, struct wml_node *n)
         wml_node_set_input(n, 0, a);
         wml_node_set_input(n, 1, b);
         wml_node_add_input(n, bias);
-        r->applied++;
+        wml_pass_applied(r, n->op_type, n->name);
         break;
     }
     return true;

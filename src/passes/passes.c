@@ -6,7 +6,7 @@
 #include "graph/edit.h"
 #include "graph/graph.h"
 
-enum { MAX_ROUNDS = 8 };
+enum { MAX_ROUNDS = 8, MAX_EVENTS = 100000 };
 
 const struct wml_pass *const wml_passes[] = {
 #define PASS(id, name) &wml_pass_##id,
@@ -42,6 +42,38 @@ bool wml_pass_skip(struct wml_pass_run *r, const char *fmt, ...)
     return true;
 }
 
+void wml_pass_log_release(struct wml_pass_log *log)
+{
+    WML_VEC_RELEASE(&log->v);
+    wml_arena_release(&log->arena);
+}
+
+static void record(struct wml_pass_run *r, struct wml_str op_type, struct wml_str node, struct wml_str reason)
+{
+    struct wml_pass_log *log = r->log;
+    if (!log || log->v.len >= MAX_EVENTS) return;
+    struct wml_pass_event e = {r->pass, wml_arena_str(&log->arena, op_type), wml_arena_str(&log->arena, node),
+                               wml_arena_str(&log->arena, reason), r->round};
+    WML_PUSH(&log->v, e);
+}
+
+void wml_pass_applied(struct wml_pass_run *r, struct wml_str op_type, struct wml_str node)
+{
+    r->applied++;
+    record(r, op_type, node, (struct wml_str){0});
+}
+
+void wml_pass_refuse(struct wml_pass_run *r, const struct wml_node *n, const char *fmt, ...)
+{
+    char text[256];
+    va_list ap;
+    if (!r->log || r->round) return; /* once is enough */
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    record(r, n->op_type, n->name, wml_str(text));
+}
+
 static bool add_nodes(void *arg, struct wml_graph *g)
 {
     *(size_t *)arg += g->n_nodes;
@@ -64,6 +96,7 @@ static size_t run_one(const struct wml_pass *p, struct wml_pass_run *r, struct w
     uint64_t start = now_ns();
     r->applied = 0;
     r->skipped[0] = 0;
+    r->pass = p;
     bool ok = p->run(r, &err);
     if (r->replacement) {
         wml_model_free(r->model);
@@ -88,33 +121,35 @@ static size_t run_one(const struct wml_pass *p, struct wml_pass_run *r, struct w
 
 static bool is_on(size_t i, const enum wml_pass_choice *choice)
 {
-    return choice[i] == WML_PASS_ON || (choice[i] == WML_PASS_DEFAULT && wml_passes[i]->on);
+    return wml_passes[i]->run && (choice[i] == WML_PASS_ON || (choice[i] == WML_PASS_DEFAULT && wml_passes[i]->on));
 }
 
-bool wml_passes_run(struct wml_model **m, const struct wml_env *env, const enum wml_pass_choice *choice,
-                    struct wml_pass_result *result, struct wml_ctx *cx, uint64_t (*now_ns)(void),
+bool wml_passes_run(struct wml_model **m, const struct wml_passes_opts *o, struct wml_pass_result *result,
                     struct wml_err *err)
 {
     struct wml_arena scratch = {0};
-    struct wml_pass_run r = {.model = *m, .env = env, .scratch = &scratch};
+    struct wml_pass_run r = {.model = *m, .env = o->env, .scratch = &scratch, .log = o->log};
     bool ok = true, changed = true;
+    size_t steps = 0;
     for (size_t i = 0; i < wml_n_passes; i++) {
         result[i] = (struct wml_pass_result){0};
-        if (is_on(i, choice)) continue;
+        if (is_on(i, o->choice)) continue;
         result[i].status = WML_PASS_SKIPPED;
         snprintf(result[i].reason, sizeof result[i].reason, "%s",
-                 choice[i] == WML_PASS_OFF ? "switched off" : "off by default");
+                 o->choice[i] == WML_PASS_OFF ? "switched off" : "off by default");
     }
     for (size_t round = 0; ok && changed && round < MAX_ROUNDS; round++) {
         changed = false;
         r.round = round;
         for (size_t i = 0; ok && i < wml_n_passes; i++) {
-            if (!is_on(i, choice) || result[i].status == WML_PASS_FAILED) continue;
-            wml_note_progress(cx, "Optimizing", wml_passes[i]->name, 0, 0, NULL);
-            changed = run_one(wml_passes[i], &r, &result[i], now_ns) > 0 || changed;
-            ok = wml_check_cancel(cx, err);
+            if (!is_on(i, o->choice) || result[i].status == WML_PASS_FAILED) continue;
+            if (o->max_steps && steps++ >= o->max_steps) goto done;
+            wml_note_progress(o->cx, "Optimizing", wml_passes[i]->name, 0, 0, NULL);
+            changed = run_one(wml_passes[i], &r, &result[i], o->now_ns) > 0 || changed;
+            ok = wml_check_cancel(o->cx, err);
         }
     }
+done:
     wml_arena_release(&scratch);
     *m = r.model;
     return ok && wml_graph_sort(r.model->graph, err);

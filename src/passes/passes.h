@@ -22,6 +22,19 @@ struct wml_env { /* any callback may be NULL: the passes that need it are skippe
                          struct wml_err *err);
 };
 
+/* What a pass did to which node, or why it left one alone that looked right. */
+struct wml_pass_event {
+    const struct wml_pass *pass;
+    struct wml_str op_type, node;
+    struct wml_str reason; /* absent: applied */
+    size_t round;
+};
+struct wml_pass_log { /* zero: empty */
+    struct wml_arena arena;
+    WML_VEC(struct wml_pass_event) v;
+};
+void wml_pass_log_release(struct wml_pass_log *log);
+
 enum wml_pass_status { WML_PASS_NOTHING, WML_PASS_APPLIED, WML_PASS_SKIPPED, WML_PASS_FAILED };
 const char *wml_pass_status_name(enum wml_pass_status s); /* "nothing to do", "applied", ... */
 
@@ -33,15 +46,33 @@ struct wml_pass_run { /* what a pass gets */
     char skipped[256];         /* set it: why the pass (or a part of it) did nothing */
     struct wml_model *replacement; /* set it: takes the model's place, which is freed */
     size_t round;              /* from 0 */
+    const struct wml_pass *pass;   /* the one at work */
+    struct wml_pass_log *log;      /* NULL: not kept */
 };
+/* Counts a change; op and node name what was there before. */
+void wml_pass_applied(struct wml_pass_run *r, struct wml_str op_type, struct wml_str node);
+/* Says why a node that looked right is left alone. */
+void wml_pass_refuse(struct wml_pass_run *r, const struct wml_node *n, const char *fmt, ...) WML_PRINTF(3, 4);
 /* Sets r->skipped and returns true, so that `return wml_pass_skip(...)` ends a pass. */
 bool wml_pass_skip(struct wml_pass_run *r, const char *fmt, ...) WML_PRINTF(2, 3);
+
+/* What the operators that a pass makes are: decides which targets want it. */
+enum wml_pass_makes { WML_MAKES_STANDARD, WML_MAKES_CONTRIB }; /* ai.onnx only; com.microsoft as well */
 
 struct wml_pass {
     const char *name;     /* as in --enable-NAME */
     const char *category; /* "graph", "convolution", ... as --list-capabilities groups them */
     const char *summary;
     bool on;              /* by default */
+    bool reference_on;    /* in the Python tool's defaults */
+    const char *pipe;     /* the Python tool's pipe ("ort_graph", "rewrite", ...); NULL: a pass of winml's own */
+    const char *ort_name; /* ORT's optimiser of the same kind, or NULL */
+    int level;            /* of that optimiser; 0: none */
+    enum wml_pass_makes makes;
+    const char *needs;    /* names of passes it depends on, a blank between; NULL: none */
+    const char *refused;  /* why it cannot be asked for; then run is NULL */
+    bool lossy;           /* answers change by design */
+    bool cgc;             /* one of the rules for backend cgc */
     bool (*run)(struct wml_pass_run *r, struct wml_err *err);
 };
 
@@ -64,10 +95,17 @@ struct wml_pass_result {
     double ms;
 };
 
-/* choice and result: one entry per pass, in the order of wml_passes. now_ms: a clock. A pass that fails ends
- * the run only when the graph is left inconsistent; otherwise it is reported and the others go on. *m may be another model afterwards. */
-bool wml_passes_run(struct wml_model **m, const struct wml_env *env, const enum wml_pass_choice *choice,
-                    struct wml_pass_result *result, struct wml_ctx *cx, uint64_t (*now_ns)(void),
+/* choice and result: one entry per pass, in the order of wml_passes. A pass that fails is reported and the
+ * others go on. *m may be another model afterwards. */
+struct wml_passes_opts {
+    const struct wml_env *env;
+    const enum wml_pass_choice *choice;
+    struct wml_ctx *cx;
+    uint64_t (*now_ns)(void);
+    struct wml_pass_log *log; /* NULL: not kept */
+    size_t max_steps;         /* stop after that many runs of single passes (bisection); 0: no limit */
+};
+bool wml_passes_run(struct wml_model **m, const struct wml_passes_opts *o, struct wml_pass_result *result,
                     struct wml_err *err);
 
 #endif

@@ -24,13 +24,13 @@ static bool visit(void *arg, struct wml_node *n)
     if (!is_reshape(n) || !wml_node_in(n, 0) || !wml_node_out(n, 0)) return true;
     int64_t count;
     if (wml_same_type(n->in[0], n->out[0]) && wml_value_count(n->in[0], &count)) {
-        if (wml_bypass(n, n->in[0])) r->applied++;
+        if (wml_bypass(n, n->in[0])) wml_pass_applied(r, n->op_type, n->name);
         return true;
     }
     struct wml_node *before = wml_node_producer(n, 0);
     if (!before || !is_reshape(before) || before->graph != n->graph || !is_absolute(r, n)) return true;
     wml_node_set_input(n, 0, before->in[0]);
-    r->applied++;
+    wml_pass_applied(r, n->op_type, n->name);
     return true;
 }
 

@@ -35,7 +35,7 @@ static bool visit(void *arg, struct wml_node *n)
     double f = factor_of(r, scale, c.w->dtype, &slot);
     if (f == 0 || !wml_conv_scale(r, &c, f)) return true;
     wml_node_set_input(n, 0, wml_node_in(scale, slot));
-    r->applied++;
+    wml_pass_applied(r, n->op_type, n->name);
     return true;
 }
 

@@ -7,7 +7,7 @@ static void replace_by_ints(struct wml_pass_run *r, struct wml_node *n, struct w
     struct wml_value *v = wml_graph_add_init(n->graph, out->name, t);
     wml_value_replace_uses(out, v);
     wml_node_remove(n);
-    r->applied++;
+    wml_pass_applied(r, n->op_type, n->name);
 }
 
 static int64_t clamp(int64_t at, int64_t rank)

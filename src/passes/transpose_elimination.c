@@ -32,7 +32,7 @@ static bool visit(void *arg, struct wml_node *n)
     size_t rank, inner_rank;
     if (!wml_node_is(n, "Transpose") || !perm_of(n, outer, &rank) || !wml_node_out(n, 0)) return true;
     if (keeps_order(outer, rank)) {
-        if (wml_bypass(n, n->in[0])) r->applied++;
+        if (wml_bypass(n, n->in[0])) wml_pass_applied(r, n->op_type, n->name);
         return true;
     }
     struct wml_node *before = wml_node_producer(n, 0);
@@ -41,7 +41,7 @@ static bool visit(void *arg, struct wml_node *n)
     for (size_t i = 0; i < rank; i++) both[i] = inner[outer[i]];
     wml_node_set_input(n, 0, before->in[0]);
     wml_attr_set_ints(n, "perm", rank, both);
-    r->applied++;
+    wml_pass_applied(r, n->op_type, n->name);
     return true;
 }
 
