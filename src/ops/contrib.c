@@ -29,6 +29,11 @@ static const struct wml_op ops[] = {
     {"com.microsoft", "RotaryEmbedding", 0},
     {"com.microsoft", "Attention", 0},
     {"com.microsoft", "EmbedLayerNormalization", 0},
+    {"com.microsoft", "BiasSoftmax", 0},
+    {"com.microsoft", "BiasDropout", WML_OP_RANDOM},
+    {"com.microsoft", "FusedMatMulActivation", 0},
+    {"com.microsoft", "DynamicQuantizeMatMul", 0},
+    {"com.microsoft", "MatMulIntegerToFloat", 0},
 };
 
 const struct wml_op_group wml_op_group_contrib = {.name = "contrib", .op = ops, .len = WML_COUNT(ops)};

@@ -39,6 +39,79 @@ bool wml_same_type(const struct wml_value *a, const struct wml_value *b)
     return true;
 }
 
+bool wml_constant_scalar(struct wml_pass_run *r, const struct wml_value *v, double *out)
+{
+    struct wml_tensor *t = wml_constant_of(v);
+    struct wml_span bytes;
+    uint64_t n = 0;
+    if (!t || !wml_tensor_count(t, &n, NULL) || n != 1) return false;
+    if (!wml_dtype_is_float(t->dtype) && !wml_dtype_is_integer(t->dtype)) return false;
+    if (!wml_tensor_bytes(r->model, t, &bytes, NULL)) return false;
+    *out = wml_dtype_load(t->dtype, bytes.ptr, 0);
+    return true;
+}
+
+bool wml_axes_of(struct wml_pass_run *r, const struct wml_node *n, const int64_t **axes, size_t *len)
+{
+    int64_t *v;
+    *axes = wml_attr_ints(n, "axes", len);
+    if (*axes) return true;
+    if (!wml_node_in(n, 1) || !wml_constant_of(n->in[1]) || !wml_constant_ints(r, n->in[1], &v, len)) return false;
+    *axes = v;
+    return true;
+}
+
+bool wml_reduces_tail(struct wml_pass_run *r, const struct wml_node *n, int64_t *first)
+{
+    const int64_t *axes;
+    size_t len;
+    int64_t rank = wml_node_in(n, 0) ? wml_value_rank(n->in[0]) : -1;
+    uint64_t seen = 0;
+    if (wml_attr_int(n, "keepdims", 1) != 1 || !wml_axes_of(r, n, &axes, &len) || !len) return false;
+    if (rank < 0 && len == 1 && axes[0] == -1) { /* the last one, whatever the rank */
+        *first = -1;
+        return true;
+    }
+    if (rank < (int64_t)len || rank > 32) return false;
+    for (size_t i = 0; i < len; i++) {
+        int64_t a = axes[i] < 0 ? axes[i] + rank : axes[i];
+        if (a < rank - (int64_t)len || a >= rank || (seen >> a & 1)) return false;
+        seen |= UINT64_C(1) << a;
+    }
+    *first = rank - (int64_t)len;
+    return true;
+}
+
+bool wml_static_dims(const struct wml_value *v, size_t from, int64_t *dims, size_t *n)
+{
+    int64_t rank = wml_value_rank(v);
+    if (rank < 0 || (size_t)rank < from || (*n != SIZE_MAX && (size_t)rank < from + *n)) return false;
+    if (*n == SIZE_MAX) *n = (size_t)rank - from;
+    for (size_t i = 0; i < *n; i++) {
+        dims[i] = wml_value_axis(v, from + i).size;
+        if (dims[i] < 0) return false;
+    }
+    return true;
+}
+
+bool wml_is_float(const struct wml_value *v)
+{
+    return v && wml_dtype_is_float((int)wml_value_elem(v));
+}
+
+struct wml_value *wml_reshaped_constant(struct wml_pass_run *r, struct wml_value *v, size_t rank, const int64_t *dims)
+{
+    struct wml_tensor *t = wml_constant_of(v), *s;
+    bool same = t->dims.len == rank;
+    for (size_t i = 0; same && i < rank; i++) same = t->dims.at[i] == dims[i];
+    if (same) return v;
+    s = wml_tensor_share(r->model, t);
+    s->dims.at = WML_NEW_ARRAY(&r->model->arena, int64_t, rank + 1);
+    s->dims.len = s->dims.cap = rank;
+    for (size_t i = 0; i < rank; i++) s->dims.at[i] = dims[i];
+    return wml_graph_add_init(v->graph, v->name, s);
+}
+
 bool wml_bypass(struct wml_node *n, struct wml_value *v)
 {
     struct wml_value *out = wml_node_out(n, 0);

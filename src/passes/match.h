@@ -17,6 +17,17 @@ bool wml_constant_ints(struct wml_pass_run *r, const struct wml_value *v, int64_
 bool wml_constant_is(struct wml_pass_run *r, const struct wml_value *v, double x);
 /* Both types are known, with the same element type and the same static or symbolic axes. */
 bool wml_same_type(const struct wml_value *a, const struct wml_value *b);
+/* The one number of a constant of one element. */
+bool wml_constant_scalar(struct wml_pass_run *r, const struct wml_value *v, double *out);
+/* The axes of a Reduce*, Squeeze, ... node: attribute `axes` or a constant input 1. false: unknown or none. */
+bool wml_axes_of(struct wml_pass_run *r, const struct wml_node *n, const int64_t **axes, size_t *len);
+/* The node reduces exactly the axes [first, rank) and keeps them (keepdims 1); first is set. */
+bool wml_reduces_tail(struct wml_pass_run *r, const struct wml_node *n, int64_t *first);
+/* Dims of a static type: n dims from axis `from` (to the end when n is SIZE_MAX) are known. */
+bool wml_static_dims(const struct wml_value *v, size_t from, int64_t *dims, size_t *n);
+bool wml_is_float(const struct wml_value *v); /* any float type; false when not known */
+/* A constant seen with other dims of the same number of elements, as a new initializer; v itself when equal. */
+struct wml_value *wml_reshaped_constant(struct wml_pass_run *r, struct wml_value *v, size_t rank, const int64_t *dims);
 /* Bypasses node n: readers of its output 0 read v instead, and n goes away. false when the output is a
  * graph output that v cannot stand in for; nothing changed then. */
 bool wml_bypass(struct wml_node *n, struct wml_value *v);

@@ -144,6 +144,7 @@ bool wml_passes_run(struct wml_model **m, const struct wml_passes_opts *o, struc
         for (size_t i = 0; ok && i < wml_n_passes; i++) {
             if (!is_on(i, o->choice) || result[i].status == WML_PASS_FAILED) continue;
             if (o->max_steps && steps++ >= o->max_steps) goto done;
+            r.asked = o->choice[i] == WML_PASS_ON;
             wml_note_progress(o->cx, "Optimizing", wml_passes[i]->name, 0, 0, NULL);
             changed = run_one(wml_passes[i], &r, &result[i], o->now_ns) > 0 || changed;
             ok = wml_check_cancel(o->cx, err);

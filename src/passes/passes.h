@@ -47,6 +47,7 @@ struct wml_pass_run { /* what a pass gets */
     struct wml_model *replacement; /* set it: takes the model's place, which is freed */
     size_t round;              /* from 0 */
     const struct wml_pass *pass;   /* the one at work */
+    bool asked;                    /* switched on by name, not by default */
     struct wml_pass_log *log;      /* NULL: not kept */
 };
 /* Counts a change; op and node name what was there before. */

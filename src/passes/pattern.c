@@ -53,7 +53,9 @@ static struct wml_str word(struct reader *r)
 {
     blanks(r);
     const char *start = r->at;
-    while (isalnum((unsigned char)*r->at) || *r->at == '_' || *r->at == '|' || *r->at == '.') r->at++;
+    while (isalnum((unsigned char)*r->at) || *r->at == '_' || *r->at == '|' ||
+           (*r->at == '.' && isalnum((unsigned char)r->at[1])))
+        r->at++;
     return (struct wml_str){start, (size_t)(r->at - start)};
 }
 
