@@ -55,6 +55,18 @@ static bool check_model(struct wml_optimize_run *r, struct wml_err *err)
            (wml_model_check_versions(r->model, WML_IR_MAX, OPSET_MAX, err) || wml_wrap(err, "%s", r->args->model));
 }
 
+/* Before IR 4 every weight is an input as well, so a pass could neither add nor drop one. */
+static void separate_weights(struct wml_optimize_run *r)
+{
+    int64_t was = r->model->ir_version;
+    if (was >= WML_IR_SEPARATE_WEIGHTS) return;
+    wml_model_raise_ir(r->model, WML_IR_SEPARATE_WEIGHTS);
+    struct wml_str text = wml_arena_fmt(&r->arena, "IR version %" PRId64 " became %d: weights are no longer inputs of the model",
+                                        was, WML_IR_SEPARATE_WEIGHTS);
+    WML_PUSH(&r->warning, text.ptr);
+    wml_log(r->cx, WML_LOG_WARN, "%s", text.ptr);
+}
+
 static uint64_t total_bytes(const char *path, struct wml_model *m)
 {
     uint64_t n = wml_file_info(path).size;
@@ -105,6 +117,7 @@ bool wml_flow_optimize(const struct wml_optimize_args *a, struct wml_ctx *cx, st
     wml_note_progress(cx, "Reading", a->model, 0, 0, NULL);
     if (!wml_onnx_load(a->model, &r.model, err) || !check_model(&r, err)) goto done;
     r.bytes_before = total_bytes(a->model, r.model);
+    separate_weights(&r);
     wml_op_counts_fill(&r.before, r.model);
     if (!wml_optimize_shapes(&r, err)) goto done;
     struct wml_passes_opts opts = {.env = &env, .choice = a->choice, .cx = cx, .now_ns = wml_now_ns};

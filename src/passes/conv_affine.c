@@ -141,7 +141,7 @@ bool wml_conv_scale(struct wml_pass_run *r, struct wml_conv *c, double f)
 bool wml_conv_absorb(struct wml_pass_run *r, struct wml_conv *c, const double *a, const double *b)
 {
     struct wml_value *out = c->next->out[0];
-    if (out->n_outputs && (c->conv->out[0]->n_outputs || out->pinned)) return false;
+    if (out->pinned || (out->n_outputs && c->conv->out[0]->n_outputs)) return false;
     struct wml_tensor *w = a ? scaled(r, c, a) : c->w, *bias = new_bias(r, c, a, b);
     if (!w || !bias) return false;
     if (a) wml_node_set_input(c->conv, 1, add_init(c->conv, 1, "weight", w));

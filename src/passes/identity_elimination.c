@@ -12,8 +12,8 @@ static bool dropout_is_noop(struct wml_pass_run *r, const struct wml_node *n)
     int64_t *v;
     size_t count;
     const struct wml_value *training = wml_node_in(n, 2);
+    if (n->n_out > 1 && n->out[1] && !wml_value_is_unused(n->out[1])) return false; /* the mask */
     if (wml_model_opset(r->model, "") < 7) return wml_attr_int(n, "is_test", 0) == 1;
-    if (n->n_out > 1 && n->out[1] && !wml_value_is_unused(n->out[1])) return false;
     return !training || (wml_constant_of(training) && wml_constant_ints(r, training, &v, &count) && count == 1 && v[0] == 0);
 }
 

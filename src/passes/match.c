@@ -115,7 +115,9 @@ struct wml_value *wml_reshaped_constant(struct wml_pass_run *r, struct wml_value
 bool wml_bypass(struct wml_node *n, struct wml_value *v)
 {
     struct wml_value *out = wml_node_out(n, 0);
-    if (!out || !v) return false;
+    if (!out || !v || out->pinned) return false;
+    for (size_t i = 1; i < n->n_out; i++)
+        if (n->out[i] && !wml_value_is_unused(n->out[i])) return false;
     if (out->n_outputs) {
         /* The output's name must live on: v takes it over, unless v is bound to its own. */
         if (!wml_value_replace(out, v)) return false;

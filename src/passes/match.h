@@ -28,8 +28,8 @@ bool wml_static_dims(const struct wml_value *v, size_t from, int64_t *dims, size
 bool wml_is_float(const struct wml_value *v); /* any float type; false when not known */
 /* A constant seen with other dims of the same number of elements, as a new initializer; v itself when equal. */
 struct wml_value *wml_reshaped_constant(struct wml_pass_run *r, struct wml_value *v, size_t rank, const int64_t *dims);
-/* Bypasses node n: readers of its output 0 read v instead, and n goes away. false when the output is a
- * graph output that v cannot stand in for; nothing changed then. */
+/* Bypasses node n: readers of its output 0 read v instead, and n goes away. false, nothing changed, when the
+ * output is pinned or a graph output that v cannot stand in for, or when another output is needed. */
 bool wml_bypass(struct wml_node *n, struct wml_value *v);
 /* The nodes of every graph, sub-graphs included: f may remove the node it gets. */
 bool wml_pass_each(struct wml_pass_run *r, bool (*f)(void *arg, struct wml_node *n));

@@ -20,7 +20,7 @@ static bool fold_shape(struct wml_pass_run *r, struct wml_node *n)
 {
     const struct wml_value *x = wml_node_in(n, 0);
     int64_t rank = x ? wml_value_rank(x) : -1, *sizes;
-    if (rank < 0 || n->out[0]->n_outputs) return true;
+    if (rank < 0) return true;
     int64_t from = clamp(wml_attr_int(n, "start", 0), rank), to = clamp(wml_attr_int(n, "end", rank), rank);
     sizes = WML_NEW_ARRAY(r->scratch, int64_t, (size_t)rank + 1);
     size_t count = 0;
@@ -40,7 +40,7 @@ static bool fold_gather(struct wml_pass_run *r, struct wml_node *n)
     const struct wml_value *index = wml_node_in(n, 1);
     int64_t *at, *sizes, one;
     size_t count;
-    if (!shape || !wml_node_is(shape, "Shape") || wml_attr_int(n, "axis", 0) != 0 || n->out[0]->n_outputs) return true;
+    if (!shape || !wml_node_is(shape, "Shape") || wml_attr_int(n, "axis", 0) != 0) return true;
     if (wml_attr_find(shape, "start") || wml_attr_find(shape, "end")) return true;
     const struct wml_value *x = wml_node_in(shape, 0);
     int64_t rank = x ? wml_value_rank(x) : -1;
@@ -61,7 +61,7 @@ static bool fold_gather(struct wml_pass_run *r, struct wml_node *n)
 
 static bool visit(void *arg, struct wml_node *n)
 {
-    if (n->n_out != 1 || !n->out[0]) return true;
+    if (n->n_out != 1 || !n->out[0] || n->out[0]->n_outputs || n->out[0]->pinned) return true;
     if (wml_node_is(n, "Shape")) return fold_shape(arg, n);
     if (wml_node_is(n, "Gather")) return fold_gather(arg, n);
     return true;
