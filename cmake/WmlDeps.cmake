@@ -8,8 +8,10 @@ if(NOT WINML_DEPS)
     endif()
 endif()
 
+# An ONNX Runtime that the user names comes first, then the fetched one, then the system's.
 find_path(WML_ORT_INCLUDE onnxruntime_c_api.h
-    HINTS ${WINML_DEPS}/ort/include $ENV{ONNXRUNTIME_ROOT}/include $ENV{ONNXRUNTIME_ROOT}/include/onnxruntime
+    HINTS $ENV{ONNXRUNTIME_ROOT}/include ${WINML_DEPS}/ort/include
+    PATH_SUFFIXES onnxruntime onnxruntime/core/session
     NO_CMAKE_FIND_ROOT_PATH)
 if(NOT WML_ORT_INCLUDE)
     message(FATAL_ERROR "onnxruntime_c_api.h not found: run scripts/setup, or set ONNXRUNTIME_ROOT")
