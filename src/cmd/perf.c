@@ -43,7 +43,7 @@ static const struct wml_opt opts[] = {
     WML_OPT_STR(0, "op-tracing", trace, "basic|detail", 0, NULL, "time of every operator, in a traced pass of its own"),
     WML_OPT_INT(0, "top-k", top_k, "N", 0, 1, 1e6, "10", "operators shown as text; the files have all"),
     WML_OPT_STR(0, "source-model", source_model, "FILE", WML_OPT_PATH | WML_OPT_EXISTS, NULL, "source of a compiled model, for names of operators"),
-    WML_OPT_FLAG(0, "monitor", monitor, 0, "no", "CPU and memory while running"),
+    WML_OPT_FLAG(0, "monitor", monitor, 0, "no", "load of CPU, GPU, NPU, and memory, while running"),
     WML_OPT_FLAG(0, "memory", memory, 0, "yes", "memory before, after loading, after running, at the peak"),
     WML_OPT_NUM(0, "fail-on-fallback", fail_on_fallback, "PERCENT", 0, 0, 100, NULL, "exit 5 when fewer nodes ran on the EP"),
     WML_OPT_FLAG(0, "compile", compile, 0, "no", "compile the model for the target first, into the cache"),

@@ -18,6 +18,7 @@ struct wml_perf_trace { /* the traced pass */
     const char *json, *csv, *profile, *log, *folder; /* files; NULL: not there */
     struct wml_trace rows;
     struct wml_json_doc *reply; /* of the traced job; NULL: none */
+    struct wml_json_doc *document; /* the trace as it was written; NULL: none */
     double latency_ms;          /* mean of the traced runs */
     double call_us;             /* of a run inside the EP as ORT saw it, with the EP's own overhead */
     WML_VEC(const char *) looked; /* paths that were looked at */

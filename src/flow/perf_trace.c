@@ -472,6 +472,7 @@ static void write_json(struct wml_perf_run *r)
     wml_buf_char(&text, '\n');
     if (wml_file_write(path, wml_buf_view(&text), &err)) r->trace.json = path;
     else wml_perf_warn(r, wml_str(err.msg));
+    wml_json_parse(wml_buf_view(&text), &r->trace.document, &err);
     wml_buf_release(&text);
 }
 
@@ -533,5 +534,6 @@ void wml_perf_trace_release(struct wml_perf_trace *t)
 {
     wml_trace_release(&t->rows);
     wml_json_free(t->reply);
+    wml_json_free(t->document);
     WML_VEC_RELEASE(&t->looked);
 }

@@ -1,11 +1,12 @@
-/* The live panel: one braille chart of the machine's CPU over the last seconds, latency below it, and rows with
- * numbers. Columns are time: the newest sample is at the right edge. */
+/* The live panel: a braille chart of load over the last seconds (of the NPU, else of the GPU, else of the CPU),
+ * latency below it, and rows with numbers. Columns are time: the newest sample is at the right edge. */
 #include "monitor/chart.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 
+#include "base/num.h"
 #include "text/words.h"
 
 enum { CHART_ROWS = 6, LATENCY_ROWS = 4, MAX_WIDTH = 120, GUTTER = 7, MAX_POINTS = 600 };
@@ -18,16 +19,20 @@ void wml_chart_release(struct wml_chart *c)
 
 bool wml_chart_add(struct wml_chart *c, double now_s, struct wml_str item)
 {
-    char text[96];
-    struct wml_chart_point p;
-    if (item.len >= sizeof text || !item.len) return false;
-    memcpy(text, item.ptr, item.len);
-    text[item.len] = 0;
-    if (sscanf(text, "cpu %lf mb %lf ms %lf", &p.cpu, &p.mb, &p.ms) != 3) return false;
-    if (!isfinite(p.cpu) || !isfinite(p.mb) || !isfinite(p.ms)) return false;
+    static const char *const name[] = {"cpu", "mb", "ms", "gpu", "npu"};
+    struct wml_chart_point p = {0};
+    double *const value[] = {&p.cpu, &p.mb, &p.ms, &p.gpu, &p.npu};
+    struct wml_str word;
+    for (size_t i = 0; i < WML_COUNT(name); i++) {
+        if (!wml_str_split(&item, ' ', &word) || !wml_str_is(word, name[i])) return false;
+        if (!wml_str_split(&item, ' ', &word) || !wml_parse_f64(word, value[i]) || !isfinite(*value[i])) return false;
+    }
+    if (item.ptr) return false;
     if (!c->point.len) c->start_s = now_s;
     p.t_s = now_s - c->start_s;
     p.cpu = fmin(100, fmax(0, p.cpu / (c->cpus ? c->cpus : 1)));
+    p.gpu = fmin(100, p.gpu);
+    p.npu = fmin(100, p.npu);
     if (c->point.len >= 2 * MAX_POINTS) {
         memmove(c->point.at, c->point.at + MAX_POINTS, (c->point.len - MAX_POINTS) * sizeof *c->point.at);
         c->point.len -= MAX_POINTS;
@@ -48,8 +53,23 @@ static void set_dot(struct dots *d, unsigned x, unsigned y)
     if (x / 2 < d->columns && y / 4 < d->rows) d->cell[y / 4 * d->columns + x / 2] |= bit[y % 4][x % 2];
 }
 
+enum series { CPU, GPU, NPU, LATENCY };
+
+static double value_of(const struct wml_chart_point *p, enum series s)
+{
+    return s == NPU ? p->npu : s == GPU ? p->gpu : s == CPU ? p->cpu : p->ms;
+}
+
+/* Known at any time. */
+static bool is_known(const struct wml_chart *c, enum series s)
+{
+    for (size_t i = 0; i < c->point.len; i++)
+        if (value_of(&c->point.at[i], s) >= 0) return true;
+    return false;
+}
+
 /* Draws one series; filled: an area down to the bottom. */
-static void plot(struct dots *d, const struct wml_chart *c, bool latency, double low, double high, bool filled)
+static void plot(struct dots *d, const struct wml_chart *c, enum series what, double low, double high, bool filled)
 {
     double end = c->point.at[c->point.len - 1].t_s, begin = end - WINDOW_S;
     unsigned w = d->columns * 2, h = d->rows * 4, last_x = 0, last_y = 0;
@@ -57,7 +77,7 @@ static void plot(struct dots *d, const struct wml_chart *c, bool latency, double
     for (size_t i = 0; i < c->point.len; i++) {
         const struct wml_chart_point *p = &c->point.at[i];
         if (p->t_s < begin) continue;
-        double v = latency ? p->ms : p->cpu, share = high > low ? fmin(1, fmax(0, (v - low) / (high - low))) : 0;
+        double v = value_of(p, what), share = high > low ? fmin(1, fmax(0, (v - low) / (high - low))) : 0;
         unsigned x = (unsigned)((p->t_s - begin) / WINDOW_S * (w - 1)), y = (unsigned)((1 - share) * (h - 1) + 0.5);
         for (unsigned k = any ? last_x : x; k <= x; k++) {
             double at = x > last_x && any ? (double)(k - last_x) / (x - last_x) : 1;
@@ -95,18 +115,35 @@ static void put_dots(const struct dots *d, double low, double high, const char *
     }
 }
 
-static void series(const struct wml_chart *c, unsigned width, bool latency, bool colour, struct wml_buf *out)
+static void chart(const struct wml_chart *c, unsigned width, enum series what, bool colour, struct wml_buf *out)
 {
-    struct dots d = {.columns = width - GUTTER, .rows = latency ? LATENCY_ROWS : CHART_ROWS};
+    static const char *const unit[] = {[CPU] = "%", [GPU] = "%", [NPU] = "%", [LATENCY] = "ms"};
+    static const char *const code[] = {[CPU] = "36", [GPU] = "33", [NPU] = "32", [LATENCY] = "34"};
+    struct dots d = {.columns = width - GUTTER, .rows = what == LATENCY ? LATENCY_ROWS : CHART_ROWS};
     double low = 0, high = 100, end = c->point.at[c->point.len - 1].t_s;
-    if (latency) {
+    if (what == LATENCY) {
         high = 0;
         for (size_t i = 0; i < c->point.len; i++)
             if (c->point.at[i].t_s >= end - WINDOW_S) high = fmax(high, c->point.at[i].ms);
         high = high > 0 ? high * 1.1 : 1;
     }
-    plot(&d, c, latency, low, high, !latency);
-    put_dots(&d, low, high, latency ? "ms" : "%", latency ? "32" : "36", colour, out);
+    plot(&d, c, what, low, high, what != LATENCY);
+    put_dots(&d, low, high, unit[what], code[what], colour, out);
+}
+
+/* "  NPU 87% now, 80% avg". */
+static void load_text(const struct wml_chart *c, enum series what, const char *name, struct wml_buf *out)
+{
+    size_t n = 0, first = c->point.len > MAX_POINTS ? c->point.len - MAX_POINTS : 0;
+    double sum = 0, last = 0;
+    for (size_t i = first; i < c->point.len; i++) {
+        double v = value_of(&c->point.at[i], what);
+        if (v < 0) continue;
+        last = v;
+        sum += v;
+        n++;
+    }
+    if (n) wml_buf_fmt(out, "%s%s %.0f%% now, %.0f%% avg", out->len ? "   " : "", name, last, sum / (double)n);
 }
 
 static void one_line(struct wml_buf *out, unsigned width, const char *text)
@@ -139,18 +176,23 @@ size_t wml_chart_draw(const struct wml_chart *c, unsigned width, unsigned height
     if (!n || width < 30) return 0;
     const struct wml_chart_point *p = &c->point.at[n - 1];
     size_t kept = WML_MIN(n, (size_t)MAX_POINTS);
-    double mean = 0, ms = 0;
-    for (size_t i = n - kept; i < n; i++) mean += c->point.at[i].cpu / (double)kept;
+    double ms = 0;
+    struct wml_buf loads = {0};
+    enum series load = is_known(c, NPU) ? NPU : is_known(c, GPU) ? GPU : CPU;
     for (size_t i = n - kept; i < n; i++) ms += c->point.at[i].ms / (double)kept;
     if (colour) wml_buf_cstr(out, "\x1b[1m");
     snprintf(text, sizeof text, "%s  %s", c->title, c->device);
     one_line(out, width, text);
     if (colour) wml_buf_cstr(out, "\x1b[0m");
-    if (height >= CHART_ROWS + 8) series(c, width, false, colour, out);
-    if (height >= CHART_ROWS + LATENCY_ROWS + 8) series(c, width, true, colour, out);
+    if (height >= CHART_ROWS + 8) chart(c, width, load, colour, out);
+    if (height >= CHART_ROWS + LATENCY_ROWS + 8) chart(c, width, LATENCY, colour, out);
     progress_row(c, width, colour, out);
-    snprintf(text, sizeof text, "CPU %.0f%% now, %.0f%% avg   Memory %.0f MB", p->cpu, mean, p->mb);
-    one_line(out, width, text);
+    load_text(c, NPU, "NPU", &loads);
+    load_text(c, GPU, "GPU", &loads);
+    load_text(c, CPU, "CPU", &loads);
+    wml_buf_fmt(&loads, "   Memory %.0f MB", p->mb);
+    one_line(out, width, wml_buf_text(&loads));
+    wml_buf_release(&loads);
     snprintf(text, sizeof text, "Latency %.3f ms   Throughput ~%.0f smp/s", p->ms, ms > 0 ? 1000 * (c->batch > 0 ? c->batch : 1) / ms : 0);
     one_line(out, width, text);
     for (size_t i = begin; i < out->len; i++) lines += out->ptr[i] == '\n';

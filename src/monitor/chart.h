@@ -6,10 +6,10 @@
 #include "base/vec.h"
 
 /* How a child tells the newest numbers in the item of its progress: share of one CPU in percent, memory in MB,
- * the last run in ms. */
-#define WML_LIVE_ITEM "cpu %.1f mb %.1f ms %.6f"
+ * the last run in ms, load of GPU and NPU in percent (negative: not known). */
+#define WML_LIVE_ITEM "cpu %.1f mb %.1f ms %.6f gpu %.1f npu %.1f"
 
-struct wml_chart_point { double t_s, cpu, mb, ms; }; /* t_s: since the start; cpu: 0..100 of the machine */
+struct wml_chart_point { double t_s, cpu, mb, ms, gpu, npu; }; /* t_s: since the start; cpu: 0..100 of the machine */
 
 struct wml_chart {
     const char *title;      /* "HW Monitor - net.onnx" */

@@ -3,7 +3,7 @@
  * request {"model","target","level","threads","feed","iterations","warmup","duration_ms","monitor","live",
  *          "samples": FILE or absent (FILE.json gets what is known before the runs), "profile": prefix of ORT's profile or absent, "csv": the EP's own file}
  * reply   {"target",..,"resolve_ms","inputs":[{"name","dtype","shape"}],"outputs":[..],"fed":[shapes],"notes":[..],"batch",
- *          "warmup_ms":[..],"samples_ms":[..],"elapsed_ms","interrupted","memory":{bytes},"usage":{..},
+ *          "warmup_ms":[..],"samples_ms":[..],"elapsed_ms","interrupted","memory":{bytes, and MB on accelerators},"usage":{..},
  *          "ort_profile","csv_after_load","csv_after_run","node_types":{name: type},"ep_log"}
  *
  * A timed run is one call of wml_run_once and two readings of the clock. Progress and the file of samples
@@ -34,6 +34,8 @@ struct bench {
     bool interrupted;
     enum wml_opt_level level; /* wanted */
     uint64_t rss_before, rss_loaded, rss_after, rss_peak;
+    struct wml_loads *loads; /* NULL on the CPU EP: memory of accelerators at the three points */
+    double local_mb[3], shared_mb[3]; /* before, loaded, after; < 0: not known */
     struct wml_sampler *sampler;
     struct wml_usage usage;
     struct wml_buf profile;
@@ -41,6 +43,14 @@ struct bench {
     uint64_t csv_loaded, csv_run; /* its size after loading, after the first run */
     bool live, no_csv;
 };
+
+static void look_at_memory(struct bench *b, size_t point)
+{
+    struct wml_load now = {.local_mb = -1, .shared_mb = -1};
+    if (b->loads) wml_loads_read(b->loads, wml_now_ns(), true, &now);
+    b->local_mb[point] = now.local_mb;
+    b->shared_mb[point] = now.shared_mb;
+}
 
 static bool load(struct bench *b, struct wml_err *err)
 {
@@ -52,6 +62,8 @@ static bool load(struct bench *b, struct wml_err *err)
     opts.threads = (unsigned)wml_json_get_int(b->request, "threads", 0);
     if (profile.len) opts.profile_prefix = wml_arena_cstr(&s->arena, profile);
     wml_target_session(&s->target, &opts);
+    if (s->target.type != WML_DEVICE_CPU && !b->loads) b->loads = wml_loads_open(NULL);
+    look_at_memory(b, 0);
     wml_rss_peak_reset();
     b->rss_before = wml_rss();
     wml_job_phase(b->io, "load");
@@ -60,6 +72,7 @@ static bool load(struct bench *b, struct wml_err *err)
     if (!wml_session_open_falling(s->ort, &m, &opts, &s->level, s->level_note, &s->session, err)) return false;
     s->load_ms = (double)(wml_now_ns() - start) / 1e6;
     b->rss_loaded = wml_rss();
+    look_at_memory(b, 1);
     if (b->csv) b->csv_loaded = wml_file_info(b->csv).size;
     return true;
 }
@@ -84,11 +97,12 @@ static void checkpoint(struct bench *b)
 
 static void tell(struct bench *b, const char *stage, uint64_t done, uint64_t total, double ms)
 {
-    char item[96];
+    char item[128];
     struct wml_usage u;
     if (b->live && b->sampler) {
         u = wml_sampler_now(b->sampler);
-        snprintf(item, sizeof item, WML_LIVE_ITEM, u.cpu_mean_percent, u.rss_last_mb, ms);
+        snprintf(item, sizeof item, WML_LIVE_ITEM, u.cpu_mean_percent, u.rss_last_mb, ms, u.gpu.n ? u.gpu.last : -1,
+                 u.npu.n ? u.npu.last : -1);
     }
     wml_note_progress(b->io->cx, stage, b->live && b->sampler ? item : NULL, done, total, "runs");
 }
@@ -169,6 +183,7 @@ static bool measure(struct bench *b, struct wml_err *err)
     b->sampler = NULL;
     b->rss_after = wml_rss();
     b->rss_peak = wml_rss_peak();
+    look_at_memory(b, 2);
     checkpoint(b);
     if (wml_json_get_str(b->request, "profile").len) {
         struct wml_err ignored = {0};
@@ -214,6 +229,25 @@ static void put_number(struct wml_json *j, const char *key, double v)
     wml_json_put_num(j, v);
 }
 
+/* Negative: not known. */
+static void put_known(struct wml_json *j, const char *key, double v)
+{
+    wml_json_key(j, key);
+    if (v >= 0) wml_json_put_num(j, v);
+    else wml_json_put_null(j);
+}
+
+static void put_points(struct wml_json *j, const char *key, const double at[3])
+{
+    wml_json_key(j, key);
+    wml_json_begin(j, '[');
+    for (size_t i = 0; i < 3; i++) {
+        if (at[i] >= 0) wml_json_put_num(j, at[i]);
+        else wml_json_put_null(j);
+    }
+    wml_json_end(j, ']');
+}
+
 static void put_memory(struct wml_json *j, const struct bench *b)
 {
     wml_json_key(j, "memory");
@@ -222,15 +256,48 @@ static void put_memory(struct wml_json *j, const struct bench *b)
     put_number(j, "loaded", (double)b->rss_loaded);
     put_number(j, "after", (double)b->rss_after);
     put_number(j, "peak", (double)b->rss_peak);
+    put_points(j, "local_mb", b->local_mb);
+    put_points(j, "shared_mb", b->shared_mb);
     wml_json_end(j, '}');
+}
+
+static void put_share(struct wml_json *j, const char *key, const struct wml_usage_share *s)
+{
+    wml_json_key(j, key);
+    wml_json_begin(j, '{');
+    put_known(j, "mean", s->n ? s->mean : -1);
+    put_known(j, "peak", s->n ? s->peak : -1);
+    put_number(j, "samples", (double)s->n);
+    wml_json_end(j, '}');
+}
+
+static void put_text(struct wml_json *j, const char *key, const char *text)
+{
+    wml_json_key(j, key);
+    wml_json_put_cstr(j, text[0] ? text : NULL);
+}
+
+static void put_usage(struct wml_json *j, const struct wml_usage *u)
+{
     wml_json_key(j, "usage");
     wml_json_begin(j, '{');
-    put_number(j, "cpu_mean", b->usage.cpu_mean_percent);
-    put_number(j, "cpu_peak", b->usage.cpu_peak_percent);
-    put_number(j, "rss_mean", b->usage.rss_mean_mb);
-    put_number(j, "rss_last", b->usage.rss_last_mb);
-    put_number(j, "rss_peak", b->usage.rss_peak_mb);
-    put_number(j, "samples", (double)b->usage.n);
+    put_number(j, "cpu_mean", u->cpu_mean_percent);
+    put_number(j, "cpu_peak", u->cpu_peak_percent);
+    put_number(j, "rss_mean", u->rss_mean_mb);
+    put_number(j, "rss_last", u->rss_last_mb);
+    put_number(j, "rss_peak", u->rss_peak_mb);
+    put_number(j, "samples", (double)u->n);
+    put_share(j, "machine", &u->machine);
+    put_share(j, "gpu", &u->gpu);
+    put_share(j, "npu", &u->npu);
+    put_share(j, "local_mb", &u->local_mb);
+    put_share(j, "shared_mb", &u->shared_mb);
+    put_known(j, "machine_used_mb", u->n ? u->used_mb : -1);
+    put_known(j, "gpu_busy_ns", u->gpu.n ? (double)u->gpu_busy_ns : -1);
+    put_known(j, "npu_busy_ns", u->npu.n ? (double)u->npu_busy_ns : -1);
+    put_text(j, "source", u->source);
+    put_text(j, "gpu_luid", u->gpu_luid);
+    put_text(j, "npu_luid", u->npu_luid);
     wml_json_end(j, '}');
 }
 
@@ -291,6 +358,7 @@ static void put_reply(struct wml_json *j, const struct bench *b)
     wml_json_key(j, "interrupted");
     wml_json_put_bool(j, b->interrupted);
     put_memory(j, b);
+    put_usage(j, &b->usage);
     wml_json_key(j, "ort_profile");
     wml_json_put_str(j, b->profile.len ? wml_buf_view(&b->profile) : WML_NO_STR);
     if (b->csv) {
@@ -334,7 +402,7 @@ static bool run_at_a_level(struct bench *b, struct wml_err *err)
 static bool bench(struct wml_job_io *io, const struct wml_json_doc *doc, struct wml_err *err)
 {
     const struct wml_json_val *request = wml_json_root(doc);
-    struct bench b = {.io = io, .request = request};
+    struct bench b = {.io = io, .request = request, .local_mb = {-1, -1, -1}, .shared_mb = {-1, -1, -1}};
     struct wml_json j = {.out = &io->reply};
     struct wml_str samples = wml_json_get_str(request, "samples");
     bool ok = wml_job_target(io, request, &b.s, err);
@@ -356,6 +424,7 @@ static bool bench(struct wml_job_io *io, const struct wml_json_doc *doc, struct 
     WML_VEC_RELEASE(&b.warmup);
     WML_VEC_RELEASE(&b.sample);
     wml_buf_release(&b.profile);
+    wml_loads_close(b.loads);
     return ok;
 }
 

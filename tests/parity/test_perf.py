@@ -36,7 +36,12 @@ def test_report(winml, tmp_path):
     assert d["model_info"]["input_shapes"] == [[None, 3, 224, 224]] and d["model_info"]["precision"] == "fp32"
     m = d["memory"]
     assert m["rss_peak_mb"] >= m["rss_after_inference_mb"] >= m["rss_baseline_mb"] > 0 and m["vram_local_baseline_mb"] is None
-    assert d["hw_monitor"]["cpu"]["sample_count"] >= 1
+    h = d["hw_monitor"]
+    assert list(h) == ["monitor", "device_kind", "adapter_luid", "monitor_source", "cpu", "ram", "gpu", "device_memory", "running_time_ns"]
+    assert h["monitor"] == "HWMonitor" and h["cpu"]["sample_count"] >= 1 and h["cpu"]["mean_pct"] <= 100 and h["device_kind"] is None
+    assert list(h["cpu"])[:4] == ["mean_pct", "process_mean_pct", "peak_pct", "sample_count"] and h["ram"]["system_used_mb"] > h["ram"]["used_mb"]
+    assert list(h["gpu"]) == ["mean_pct", "peak_pct", "sample_count", "luids"] and list(h["device_memory"]) == [
+        "local_mean_mb", "shared_mean_mb", "local_peak_mb", "shared_peak_mb"]
     assert d["placement"][0]["ep"] == "CPUExecutionProvider"
     again = winml("perf", "-m", model("orientation"), "--iterations", "1", "-o", out)
     assert again.code == 1 and "--overwrite" in again.err
@@ -105,6 +110,7 @@ def test_trace_on_cpu(winml, tmp_path):
     t = trace_of(out)
     assert t["status"] == "ok" and len(t["operators"]) > 50 and all(len(o["samples_us"]) == 3 for o in t["operators"])
     assert {"Conv"} <= {o["name"] for o in t["operators"]}
+    assert load(out)["hw_monitor"] == {"monitor": "HWMonitor", "ep_proof": t}
     assert 99 < sum(o["percent_of_total"] for o in t["operators"]) < 101
 
 

@@ -17,7 +17,7 @@ static void fill(struct wml_chart *c, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         char item[96];
-        snprintf(item, sizeof item, WML_LIVE_ITEM, (double)(i % 41) * 10, 210.4, 1.5 + (double)(i % 7));
+        snprintf(item, sizeof item, WML_LIVE_ITEM, (double)(i % 41) * 10, 210.4, 1.5 + (double)(i % 7), -1.0, -1.0);
         assert_true(wml_chart_add(c, 100 + 0.1 * (double)i, wml_str(item)));
     }
 }
@@ -29,11 +29,13 @@ static void test_items(void **state)
     char big[200];
     memset(big, '1', sizeof big - 1);
     big[sizeof big - 1] = 0;
-    const char *const bad[] = {"", "cpu", "cpu 1 mb 2", "cpu x mb 2 ms 3", "net.onnx", "cpu inf mb 2 ms 3", "cpu 1 mb nan ms 3", big};
+    const char *const bad[] = {"", "cpu", "cpu 1 mb 2", "cpu x mb 2 ms 3", "net.onnx", "cpu 1 mb 2 ms 3", "cpu inf mb 2 ms 3 gpu 4 npu 5",
+                               "cpu 1 mb nan ms 3 gpu 4 npu 5", "cpu 1 mb 2 ms 3 gpu 4 npu 5 ", "cpu 1 mb 2 ms 3 gpu 4 npu 5x", big};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) assert_false(wml_chart_add(&c, 1, wml_str(bad[i])));
-    assert_true(wml_chart_add(&c, 7, WML_STR("cpu 200.0 mb 12.5 ms 1.25")));
-    assert_true(wml_chart_add(&c, 8, WML_STR("cpu 99999 mb 12.5 ms 1.25")));
+    assert_true(wml_chart_add(&c, 7, WML_STR("cpu 200.0 mb 12.5 ms 1.25 gpu -1.0 npu 250")));
+    assert_true(wml_chart_add(&c, 8, WML_STR("cpu 99999 mb 12.5 ms 1.25 gpu 7 npu -1")));
     assert_true(c.point.len == 2 && c.point.at[0].cpu == 50 && c.point.at[0].t_s == 0 && c.point.at[1].cpu == 100 && c.point.at[1].t_s == 1);
+    assert_true(c.point.at[0].gpu == -1 && c.point.at[0].npu == 100 && c.point.at[1].gpu == 7);
     wml_chart_release(&c);
 }
 
@@ -62,6 +64,24 @@ static void test_sizes(void **state)
     }
 }
 
+/* The chart is that of the accelerator as soon as its load is known. */
+static void test_accelerators(void **state)
+{
+    (void)state;
+    struct wml_chart c = new_chart();
+    struct wml_buf out = {0};
+    for (int i = 0; i < 40; i++) {
+        char item[128];
+        snprintf(item, sizeof item, WML_LIVE_ITEM, 40.0, 100.0, 2.0, i % 10 ? -1.0 : 30.0, i < 20 ? -1.0 : 80.0);
+        assert_true(wml_chart_add(&c, i * 0.1, wml_str(item)));
+    }
+    assert_int_equal(wml_chart_draw(&c, 100, 24, true, &out), 14);
+    assert_true(wml_str_has(wml_buf_view(&out), "NPU 80% now, 80% avg   GPU 30% now, 30% avg   CPU 10% now, 10% avg   Memory 100 MB"));
+    assert_true(wml_str_has(wml_buf_view(&out), "\x1b[32m") && !wml_str_has(wml_buf_view(&out), "\x1b[33m"));
+    wml_buf_release(&out);
+    wml_chart_release(&c);
+}
+
 static void test_no_points_and_many(void **state)
 {
     (void)state;
@@ -81,6 +101,6 @@ static void test_no_points_and_many(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_items), cmocka_unit_test(test_sizes), cmocka_unit_test(test_no_points_and_many)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_items), cmocka_unit_test(test_sizes), cmocka_unit_test(test_accelerators), cmocka_unit_test(test_no_points_and_many)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
