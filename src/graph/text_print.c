@@ -8,6 +8,7 @@
 #include "base/num.h"
 #include "graph/edit.h"
 #include "graph/graph.h"
+#include "graph/text_lex.h"
 
 enum { FEW_ELEMENTS = 16, LONG_STRING = 256, INDENT = 4 };
 
@@ -88,15 +89,20 @@ static void print_float(struct printer *p, int dtype, const void *data, size_t i
     if (!strpbrk(text, ".ein")) wml_buf_cstr(p->out, ".0");
 }
 
+/* Floats of a byte and less are printed as their bits. */
+static unsigned small_bits(int dtype, const unsigned char *data, size_t i)
+{
+    unsigned bits = wml_dtype_info(dtype)->bits;
+    return (unsigned)data[i * bits / 8] >> (i * bits % 8) & ((1u << bits) - 1);
+}
+
 static void print_integer(struct printer *p, int dtype, const unsigned char *data, size_t i)
 {
     const struct wml_dtype_info *info = wml_dtype_info(dtype);
     uint64_t v = 0, sign = (uint64_t)1 << (info->bits - 1);
-    if (info->bits < 8) {
-        v = (uint64_t)data[i * info->bits / 8] >> (i * info->bits % 8) & (((uint64_t)1 << info->bits) - 1);
-    } else {
+    if (info->bits < 8) v = small_bits(dtype, data, i);
+    else
         for (size_t k = 0; k < info->bits / 8; k++) v |= (uint64_t)data[i * (info->bits / 8) + k] << (8 * k);
-    }
     if (info->cls == WML_CLASS_INT && (v & sign)) wml_buf_fmt(p->out, "%" PRId64, (int64_t)(v | ~(sign - 1)));
     else wml_buf_fmt(p->out, "%" PRIu64, v);
 }
@@ -122,6 +128,8 @@ static void print_elements(struct printer *p, struct wml_tensor *t)
     for (size_t i = 0; i < n; i++) {
         if (i) wml_buf_cstr(p->out, ", ");
         if (cls == WML_CLASS_STRING) print_quoted(p, t->string_data.at[i]);
+        else if (cls == WML_CLASS_FLOAT && wml_dtype_info(dtype)->bits < 16)
+            wml_buf_fmt(p->out, "0x%02x", small_bits(dtype, s.ptr, i));
         else if (cls == WML_CLASS_FLOAT || cls == WML_CLASS_COMPLEX) print_float(p, dtype, s.ptr, i);
         else print_integer(p, dtype, s.ptr, i);
     }
@@ -178,6 +186,12 @@ static void print_dense(struct printer *p, const struct wml_type *t)
     if (rank > 0) wml_buf_char(p->out, ']');
 }
 
+/* Whether there is anything to print but "?". */
+static bool is_told(const struct wml_type *t)
+{
+    return t && (t->tensor || t->sparse || t->sequence || t->optional || t->map || t->opaque);
+}
+
 static void print_type(struct printer *p, const struct wml_type *t)
 {
     const char *open = "";
@@ -206,17 +220,6 @@ static void print_type(struct printer *p, const struct wml_type *t)
 }
 
 /* ---- attributes ---- */
-
-static const char *attr_type_text(enum wml_attr_type kind)
-{
-    static const char *const name[] = {
-        [WML_ATTR_UNDEFINED] = "undefined", [WML_ATTR_FLOAT] = "float", [WML_ATTR_INT] = "int",
-        [WML_ATTR_STRING] = "string", [WML_ATTR_TENSOR] = "tensor", [WML_ATTR_GRAPH] = "graph",
-        [WML_ATTR_FLOATS] = "floats", [WML_ATTR_INTS] = "ints", [WML_ATTR_STRINGS] = "strings",
-        [WML_ATTR_TENSORS] = "tensors", [WML_ATTR_GRAPHS] = "graphs", [WML_ATTR_SPARSE] = "sparse_tensor",
-        [WML_ATTR_SPARSES] = "sparse_tensors", [WML_ATTR_TYPE] = "type_proto", [WML_ATTR_TYPES] = "type_protos"};
-    return (size_t)kind < WML_COUNT(name) ? name[kind] : "undefined";
-}
 
 static void print_string(struct printer *p, struct wml_str s)
 {
@@ -289,7 +292,7 @@ static void print_attr(struct printer *p, const struct wml_attr *a)
     bool told = kind != WML_ATTR_UNDEFINED && !a->ref.len && len != 0 && kind != WML_ATTR_TYPE &&
                 kind != WML_ATTR_TYPES && kind != WML_ATTR_SPARSE && kind != WML_ATTR_SPARSES;
     print_name(p, a->name);
-    if (!told) wml_buf_fmt(p->out, ": %s", attr_type_text(kind));
+    if (!told) wml_buf_fmt(p->out, ": %s", wml_text_attr_type[kind <= WML_ATTR_TYPES ? kind : 0]);
     if (a->ref.len) {
         wml_buf_cstr(p->out, " = @");
         print_name(p, a->ref);
@@ -389,13 +392,13 @@ static void print_signature(struct printer *p, struct wml_value *const *v, size_
     wml_buf_char(p->out, '(');
     for (size_t i = 0; i < n; i++) {
         if (i) wml_buf_cstr(p->out, ", ");
-        if (v[i]->type) {
+        if (is_told(v[i]->type)) {
             print_type(p, v[i]->type);
             wml_buf_char(p->out, ' ');
         }
         print_value_name(p, v[i]);
         if (!inputs || (!v[i]->init && !v[i]->sparse)) continue;
-        if (v[i]->type) print_init(p, v[i], v[i]->type);
+        if (is_told(v[i]->type)) print_init(p, v[i], v[i]->type);
         else if (v[i]->init) {
             wml_buf_cstr(p->out, " = ");
             print_tensor(p, v[i]->init);
@@ -439,7 +442,7 @@ static void print_values(struct printer *p, const struct wml_graph *g)
     for (const struct wml_node *node = g->first; node && (p->flags & WML_TEXT_TYPES); node = node->next) {
         for (size_t i = 0; i < node->n_out; i++) {
             const struct wml_value *v = node->out[i];
-            if (!v || !v->type || v->n_outputs) continue;
+            if (!v || !is_told(v->type) || v->n_outputs) continue;
             print_separator(p, &n);
             print_type(p, v->type);
             wml_buf_char(p->out, ' ');
