@@ -8,6 +8,7 @@
 #include "flow/perf.h"
 #include "os/file.h"
 #include "os/path.h"
+#include "text/json.h"
 
 struct perf_args {
     struct wml_common_args common;
@@ -52,7 +53,7 @@ static const struct wml_opt opts[] = {
     WML_OPT_NUM(0, "timeout", timeout, "SECONDS", 0, 0, 1e9, "0", "limit for each pass; 0: none"),
     WML_OPT_STR('p', "precision", precision, "NAME", 0, "auto", "written into the report"),
     WML_OPT_STR('t', "task", task, "TASK", 0, NULL, "written into the report"),
-    WML_OPT_STR('c', "config", config, "FILE", WML_OPT_PATH | WML_OPT_EXISTS, NULL, "JSON with options of this command"),
+    WML_OPT_STR('c', "config", config, "FILE", WML_OPT_PATH | WML_OPT_EXISTS, NULL, "JSON: options of this command, or a build config"),
     WML_OPT_STR(0, "runtime", runtime, "auto|winml|winml-ort", WML_OPT_HIDDEN, "auto", "runtime"),
     FOR_BUILDS("quant", quant), FOR_BUILDS("optimize", optimize), FOR_BUILDS("analyze", analyze),
     FOR_BUILDS("use-cache", use_cache), FOR_BUILDS("rebuild", rebuild), FOR_BUILDS("skip-build", skip_build),
@@ -76,9 +77,40 @@ static bool check_model(const char *model, struct wml_err *err)
     return wml_hint(err, "export it to ONNX and give the file");
 }
 
+static bool set_option(const struct wml_call *call, const char *name, struct wml_str value, struct wml_err *err)
+{
+    bool known;
+    if (!value.len || wml_str_is(value, "auto")) return true;
+    return wml_opt_set(call->command->opts, call->args, wml_str(name), value, WML_FROM_CONFIG, call->arena, &known, err);
+}
+
+/* A build config has sections: task and target come from there. Any other file holds options of this command. */
+static bool read_config(const struct wml_call *call, const char *path, struct wml_err *err)
+{
+    struct wml_json_doc *doc = NULL;
+    if (!wml_json_load(path, &doc, NULL)) return wml_cli_config(call, path, NULL, err); /* which says why */
+    const struct wml_json_val *root = wml_json_root(doc), *loader = wml_json_get(root, "loader"), *compile = wml_json_get(root, "compile");
+    bool build = wml_json_is_object(loader) || wml_json_is_object(compile), ok = true;
+    if (build) {
+        const struct wml_json_val *bound = wml_json_get(compile, "ep_device");
+        struct wml_str ep = wml_json_get_str(compile, "execution_provider"), device = wml_json_get_str(compile, "device");
+        struct wml_str source = wml_json_get_str(bound, "source");
+        if (!ep.len || wml_str_is(ep, "auto")) {
+            ep = wml_json_get_str(bound, "ep");
+            if (ep.len && source.len) ep = wml_arena_fmt(call->arena, "%.*s@%.*s", WML_ARG(ep), WML_ARG(source));
+        }
+        if (!device.len || wml_str_is(device, "auto")) device = wml_json_get_str(bound, "device");
+        ok = (set_option(call, "task", wml_json_get_str(loader, "task"), err) && set_option(call, "ep", ep, err) &&
+              set_option(call, "device", device, err)) || wml_wrap(err, "%s", path);
+    }
+    wml_json_free(doc);
+    return build ? ok : wml_cli_config(call, path, NULL, err);
+}
+
 /* --compile: a compiled form in the cache folder, made anew or taken from the compile cache. */
 static bool compile_first(const struct wml_call *call, const struct perf_args *a, struct wml_perf_args *in, struct wml_err *err)
 {
+    if (!call->cx->cache_dir) return wml_fail(err, WML_E_NOT_FOUND, "no cache folder is known for the compiled model");
     struct wml_report *ignored = wml_report_new();
     struct wml_str stem = wml_path_stem(wml_str(in->model));
     const char *out = wml_arena_fmt(call->arena, "%s/perf/%.*s/compiled.onnx", call->cx->cache_dir, WML_ARG(stem)).ptr;
@@ -109,7 +141,7 @@ static bool run(const struct wml_call *call, struct wml_err *err)
 {
     const struct perf_args *a = call->args;
     struct wml_cmd_shapes shapes;
-    if (a->config.v && !wml_cli_config(call, a->config.v, NULL, err)) return false;
+    if (a->config.v && !read_config(call, a->config.v, err)) return false;
     if (!wml_cmd_shapes_parse(&a->shapes, &a->dims, call->arena, &shapes, err)) return false;
     int64_t iterations = a->iterations.set ? a->iterations.v : a->trace.v ? 10 : 100;
     struct wml_perf_args in = {

@@ -66,6 +66,7 @@ static void on_progress(void *sink, const struct wml_progress *p)
         l->chart.stage = l->stage;
         l->chart.done = p->done;
         l->chart.total = p->total;
+        l->chart.timed = !p->unit && p->total > 0;
         if (!l->lines && l->progress) l->progress(l->sink, NULL);
         if (!l->lines || now - l->drawn_ns >= REDRAW_NS) draw(l, now);
     } else {

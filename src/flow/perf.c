@@ -68,7 +68,11 @@ static bool read_shapes(struct wml_perf_run *r, struct wml_err *err)
         if (wml_json_is_array(v)) {
             size_t rank = wml_json_len(v);
             int64_t *at = WML_NEW_ARRAY(&r->arena, int64_t, rank + 1);
-            for (size_t i = 0; i < rank; i++) at[i] = wml_json_int(wml_json_at(v, i), -1);
+            for (size_t i = 0; i < rank && ok; i++) {
+                at[i] = wml_json_int(wml_json_at(v, i), -1);
+                if (at[i] < 0) ok = wml_fail(err, WML_E_USAGE, "%s: dimension %zu of '%.*s' must be a whole number that is not negative",
+                                             r->args->shape_config, i, WML_ARG(name));
+            }
             shape[n_shapes++] = (struct wml_feed_shape){name, at, rank};
         } else if (wml_json_is_number(v) && size >= 0) dim[n_dims++] = (struct wml_feed_dim){name, size};
         else ok = wml_fail(err, WML_E_USAGE, "%s: '%.*s' must be a shape or a size", r->args->shape_config, WML_ARG(name));

@@ -91,10 +91,11 @@ static void plot(struct dots *d, const struct wml_chart *c, enum series what, do
     }
 }
 
-static void paint(struct wml_buf *out, bool colour, const char *code, const char *text)
+static void paint(struct wml_buf *out, bool colour, const char *code, const char *text, unsigned times)
 {
-    if (colour) wml_buf_fmt(out, "\x1b[%sm%s\x1b[0m", code, text);
-    else wml_buf_cstr(out, text);
+    if (colour && times) wml_buf_fmt(out, "\x1b[%sm", code);
+    for (unsigned i = 0; i < times; i++) wml_buf_cstr(out, text);
+    if (colour && times) wml_buf_cstr(out, "\x1b[0m");
 }
 
 static void put_dots(const struct dots *d, double low, double high, const char *unit, const char *code, bool colour, struct wml_buf *out)
@@ -157,13 +158,15 @@ static void one_line(struct wml_buf *out, unsigned width, const char *text)
 static void progress_row(const struct wml_chart *c, unsigned width, bool colour, struct wml_buf *out)
 {
     char tail[96];
-    if (c->total) snprintf(tail, sizeof tail, " %s: %" PRIu64 "/%" PRIu64, c->stage, c->done, c->total);
+    if (c->timed) snprintf(tail, sizeof tail, " Time: %.1f/%.1f s", (double)c->done / 1000, (double)c->total / 1000);
+    else if (c->total) snprintf(tail, sizeof tail, " %s: %" PRIu64 "/%" PRIu64, c->stage, c->done, c->total);
     else snprintf(tail, sizeof tail, " %s: %" PRIu64 " runs", c->stage, c->done);
     unsigned used = (unsigned)wml_utf8_width(wml_str(tail)), bar = width > used + 10 ? width - used : 0;
     double share = c->total ? fmin(1, (double)c->done / (double)c->total) : 0;
-    for (unsigned i = 0; c->total && i < bar; i++) {
-        if (i < (unsigned)(share * bar)) paint(out, colour, "36", "━");
-        else paint(out, colour, "2", colour ? "━" : " ");
+    unsigned full = (unsigned)(share * bar);
+    if (c->total) {
+        paint(out, colour, "36", "━", full);
+        paint(out, colour, "2", colour ? "━" : " ", bar - full);
     }
     one_line(out, width, tail);
 }

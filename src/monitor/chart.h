@@ -19,6 +19,7 @@ struct wml_chart {
     WML_VEC(struct wml_chart_point) point;
     const char *stage;      /* "Warmup", "Iter", ...; of the last progress */
     uint64_t done, total;
+    bool timed;             /* done and total are milliseconds, not runs */
     double batch;
 };
 

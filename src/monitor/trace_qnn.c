@@ -60,14 +60,11 @@ static bool split_identifier(struct wml_str s, struct wml_str *name, int64_t *id
 /* Cuts a trailing _token_<d> or _token_<d>_<d>. */
 static struct wml_str without_token(struct wml_str s)
 {
-    struct wml_str mark = WML_STR("_token_");
-    for (size_t i = s.len; i-- > 0;) {
-        if (i + mark.len > s.len || memcmp(s.ptr + i, mark.ptr, mark.len) != 0) continue;
-        bool digits = i + mark.len < s.len;
-        for (size_t k = i + mark.len; k < s.len; k++) digits = digits && (isdigit((unsigned char)s.ptr[k]) || s.ptr[k] == '_');
-        if (digits) return wml_str_sub(s, 0, i);
-    }
-    return s;
+    struct wml_str mark = WML_STR("_token");
+    size_t n = s.len;
+    while (n && (isdigit((unsigned char)s.ptr[n - 1]) || s.ptr[n - 1] == '_')) n--;
+    bool token = n < s.len && s.ptr[n] == '_' && n + 1 < s.len && n >= mark.len && memcmp(s.ptr + n - mark.len, mark.ptr, mark.len) == 0;
+    return token ? wml_str_sub(s, 0, n - mark.len) : s;
 }
 
 static bool find_columns(struct reader *r, const struct wml_csv *c, struct wml_err *err)

@@ -95,7 +95,8 @@ static void checkpoint(struct bench *b)
     if (wml_file_append(b->samples_file, bytes, &ignored)) b->saved = b->sample.len;
 }
 
-static void tell(struct bench *b, const char *stage, uint64_t done, uint64_t total, double ms)
+/* The total of a duration is milliseconds, without a unit: a rate of them says nothing. */
+static void tell(struct bench *b, const char *stage, uint64_t done, uint64_t total, bool runs, double ms)
 {
     char item[128];
     struct wml_usage u;
@@ -104,7 +105,7 @@ static void tell(struct bench *b, const char *stage, uint64_t done, uint64_t tot
         snprintf(item, sizeof item, WML_LIVE_ITEM, u.cpu_mean_percent, u.rss_last_mb, ms, u.gpu.n ? u.gpu.last : -1,
                  u.npu.n ? u.npu.last : -1);
     }
-    wml_note_progress(b->io->cx, stage, b->live && b->sampler ? item : NULL, done, total, "runs");
+    wml_note_progress(b->io->cx, stage, b->live && b->sampler ? item : NULL, done, total, runs ? "runs" : NULL);
 }
 
 /* After the first run the EP's file must be there. */
@@ -126,7 +127,7 @@ static bool loop(struct bench *b, size_t n, bool timed, struct wml_err *err)
     const char *stage = timed ? "Running" : "Warming up";
     const atomic_bool *cancel = b->io->cx->cancel;
     uint64_t begin = wml_now_ns(), last_note = begin, last_save = begin, now = begin;
-    uint64_t total = timed && b->duration_ns ? 0 : n;
+    bool runs = !timed || !b->duration_ns;
     wml_job_phase(b->io, timed ? "run" : "warmup");
     for (size_t done = 0; !is_over(b, done, n, now - begin, timed);) {
         uint64_t start = wml_now_ns();
@@ -137,7 +138,8 @@ static bool loop(struct bench *b, size_t n, bool timed, struct wml_err *err)
         else WML_PUSH(&b->warmup, ms);
         done++;
         if (now - last_note >= NOTE_NS || done == 1) {
-            tell(b, stage, done, total, ms);
+            if (runs) tell(b, stage, done, n, true, ms);
+            else tell(b, stage, WML_MIN(now - begin, b->duration_ns) / 1000000, b->duration_ns / 1000000, false, ms);
             last_note = now;
         }
         if (timed && (now - last_save >= CHECKPOINT_NS || ms >= SLOW_RUN_MS)) {

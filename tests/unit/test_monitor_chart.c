@@ -78,6 +78,12 @@ static void test_accelerators(void **state)
     assert_int_equal(wml_chart_draw(&c, 100, 24, true, &out), 14);
     assert_true(wml_str_has(wml_buf_view(&out), "NPU 80% now, 80% avg   GPU 30% now, 30% avg   CPU 10% now, 10% avg   Memory 100 MB"));
     assert_true(wml_str_has(wml_buf_view(&out), "\x1b[32m") && !wml_str_has(wml_buf_view(&out), "\x1b[33m"));
+    c.timed = true;
+    c.done = 1500;
+    c.total = 3000;
+    wml_buf_clear(&out);
+    wml_chart_draw(&c, 100, 24, false, &out);
+    assert_true(wml_str_has(wml_buf_view(&out), "Time: 1.5/3.0 s"));
     wml_buf_release(&out);
     wml_chart_release(&c);
 }
