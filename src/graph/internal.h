@@ -21,6 +21,8 @@ void wml_graph_init(struct wml_graph *g, struct wml_model *m, struct wml_node *o
 struct wml_node *wml_node_ancestor_in(struct wml_node *n, const struct wml_graph *g);
 /* Remembers a name as used, once the model's name table is filled. */
 void wml_model_note_name(struct wml_model *m, struct wml_str name);
+/* wml_graph_sort without the sub-graphs. */
+bool wml_graph_sort_one(struct wml_graph *g, struct wml_err *err);
 bool wml_domain_eq(struct wml_str a, struct wml_str b);
 
 #endif

@@ -187,7 +187,7 @@ static bool link_graph(struct linker *l, struct wml_graph *g)
     if (!define_inputs(l, g) || !define_constants(l, g) || !define_nodes(l, g)) return false;
     if (!link_reads(l, g) || !link_outputs(l, g)) return false;
     link_notes(g);
-    return wml_graph_sort(g, l->err);
+    return wml_graph_sort_one(g, l->err);
 }
 
 static bool link_function(struct linker *l, struct wml_function *f)
@@ -213,7 +213,7 @@ static bool link_function(struct linker *l, struct wml_function *f)
         WML_PUSH_IN(&l->m->arena, &g->outputs, v);
     }
     link_notes(g);
-    return wml_graph_sort(g, l->err);
+    return wml_graph_sort_one(g, l->err);
 }
 
 static bool link_training(struct linker *l, struct wml_training *t)

@@ -116,7 +116,7 @@ static void rechain(struct wml_graph *g, struct wml_node *const *order, size_t n
     for (size_t i = 0; i < n; i++) wml_node_chain(g, order[i], NULL);
 }
 
-bool wml_graph_sort(struct wml_graph *g, struct wml_err *err)
+bool wml_graph_sort_one(struct wml_graph *g, struct wml_err *err)
 {
     if (is_sorted(g)) return true;
     g->model->store->was_sorted = false;
@@ -143,4 +143,15 @@ bool wml_graph_sort(struct wml_graph *g, struct wml_err *err)
     if (ok) rechain(g, order, n);
     wml_arena_release(&scratch);
     return ok;
+}
+
+bool wml_graph_sort(struct wml_graph *g, struct wml_err *err)
+{
+    if (!wml_graph_sort_one(g, err)) return false;
+    for (const struct wml_node *n = g->first; n; n = n->next) {
+        struct wml_graph *sub;
+        for (size_t k = 0; (sub = wml_node_subgraph(n, k)); k++)
+            if (!wml_graph_sort(sub, err)) return false;
+    }
+    return true;
 }
