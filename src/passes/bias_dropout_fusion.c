@@ -33,5 +33,5 @@ static bool run(struct wml_pass_run *r, struct wml_err *err)
 
 const struct wml_pass wml_pass_bias_dropout_fusion = {
     .name = "bias-dropout-fusion", .category = "activation", .pipe = "ort_graph", .ort_name = "BiasDropoutFusion", .level = 2,
-    .makes = WML_MAKES_CONTRIB, .run = run, .summary = "Turn Add and a Dropout that is kept into BiasDropout of com.microsoft",
+    .makes = WML_MAKES_CONTRIB, .only_for = "cuda", .run = run, .summary = "Turn Add and a Dropout that is kept into BiasDropout of com.microsoft",
 };

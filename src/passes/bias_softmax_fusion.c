@@ -39,5 +39,5 @@ static bool run(struct wml_pass_run *r, struct wml_err *err)
 
 const struct wml_pass wml_pass_bias_softmax_fusion = {
     .name = "bias-softmax-fusion", .category = "activation", .pipe = "ort_graph", .ort_name = "BiasSoftmaxFusion", .level = 2,
-    .makes = WML_MAKES_CONTRIB, .run = run, .summary = "Turn Add and Softmax into BiasSoftmax of com.microsoft",
+    .makes = WML_MAKES_CONTRIB, .only_for = "cuda", .run = run, .summary = "Turn Add and Softmax into BiasSoftmax of com.microsoft",
 };

@@ -1,51 +1,13 @@
-/* Folding per-channel factors and offsets into a Conv. The weights stay where they are; the new ones are made
- * chunk by chunk when the model is written. Factors on factors are joined, so that one conversion remains. */
+/* Folding per-channel factors and offsets into a Conv. */
 #include "passes/conv_affine.h"
+
+#include "passes/weights_scale.h"
 
 #include <math.h>
 
-struct scaling { /* argument of a DERIVED weight; in the model's arena */
-    double *factor;
-    uint64_t per_channel; /* elements */
-    enum wml_dtype dtype;
-};
-
-/* n floats times one factor. Unaligned on both sides: the source lies in a file. */
-static void scale_floats(const unsigned char *from, unsigned char *to, size_t n, double factor)
-{
-    enum { BLOCK = 256 };
-    float block[BLOCK];
-    for (size_t at = 0; at < n; at += BLOCK) {
-        size_t k = WML_MIN(n - at, (size_t)BLOCK);
-        memcpy(block, from + 4 * at, 4 * k);
-        for (size_t i = 0; i < k; i++) block[i] = (float)((double)block[i] * factor);
-        memcpy(to + 4 * at, block, 4 * k);
-    }
-}
-
-static bool scale(const void *arg, struct wml_span src, uint64_t offset, unsigned char *out, size_t n,
-                  struct wml_err *err)
-{
-    const struct scaling *s = arg;
-    size_t width = wml_dtype_info((int)s->dtype)->bits / 8, done = 0, count = n / width;
-    uint64_t first = offset / width;
-    (void)err;
-    while (done < count) {
-        uint64_t channel = (first + done) / s->per_channel, end = (channel + 1) * s->per_channel;
-        size_t run = (size_t)WML_MIN((uint64_t)(count - done), end - (first + done));
-        const unsigned char *from = src.ptr + offset + done * width;
-        if (s->dtype == WML_F32) scale_floats(from, out + 4 * done, run, s->factor[channel]);
-        else
-            for (size_t i = 0; i < run; i++)
-                wml_dtype_store((int)s->dtype, out + done * width, i, wml_dtype_load((int)s->dtype, from, i) * s->factor[channel]);
-        done += run;
-    }
-    return true;
-}
-
 static bool is_float(const struct wml_tensor *t)
 {
-    return t->dtype == WML_F32 || t->dtype == WML_F64;
+    return t->dtype == WML_F32 || t->dtype == WML_F64 || t->dtype == WML_F16;
 }
 
 bool wml_conv_is(struct wml_node *n, struct wml_conv *out)
@@ -87,30 +49,6 @@ double *wml_conv_channel_values(struct wml_pass_run *r, const struct wml_conv *c
     return out;
 }
 
-/* The weights times a[channel]. */
-static struct wml_tensor *scaled(struct wml_pass_run *r, const struct wml_conv *c, const double *a)
-{
-    struct wml_model *m = r->model;
-    struct wml_tensor *source = c->w;
-    const struct scaling *old = NULL;
-    uint64_t count = 0, bytes = 0;
-    if (source->payload == WML_PAYLOAD_DERIVED) {
-        if (source->derived->produce != scale) return NULL;
-        old = source->derived->arg;
-        source = (struct wml_tensor *)(uintptr_t)source->derived->source;
-    }
-    struct wml_span ignored;
-    if (!wml_tensor_count(source, &count, NULL) || !wml_tensor_size(source, &bytes, NULL) ||
-        !wml_tensor_bytes(m, source, &ignored, NULL))
-        return NULL;
-    struct scaling *s = WML_NEW(&m->arena, struct scaling);
-    *s = (struct scaling){WML_NEW_ARRAY(&m->arena, double, c->channels), count / c->channels,
-                          (enum wml_dtype)source->dtype};
-    for (size_t i = 0; i < c->channels; i++) s->factor[i] = a[i] * (old ? old->factor[i] : 1);
-    struct wml_derived how = {.source = source, .size = bytes, .produce = scale, .arg = s};
-    return wml_tensor_derive(m, s->dtype, source->dims.len, source->dims.at, &how);
-}
-
 static struct wml_tensor *new_bias(struct wml_pass_run *r, const struct wml_conv *c, const double *a, const double *b)
 {
     double *old = NULL;
@@ -133,7 +71,7 @@ bool wml_conv_scale(struct wml_pass_run *r, struct wml_conv *c, double f)
 {
     double *a = WML_NEW_ARRAY(r->scratch, double, c->channels);
     for (size_t i = 0; i < c->channels; i++) a[i] = f;
-    struct wml_tensor *w = scaled(r, c, a);
+    struct wml_tensor *w = wml_weights_scaled(r, c->w, 0, a);
     if (w) wml_node_set_input(c->conv, 1, add_init(c->conv, 1, "weight", w));
     return w != NULL;
 }
@@ -142,7 +80,7 @@ bool wml_conv_absorb(struct wml_pass_run *r, struct wml_conv *c, const double *a
 {
     struct wml_value *out = c->next->out[0];
     if (out->pinned || (out->n_outputs && c->conv->out[0]->n_outputs)) return false;
-    struct wml_tensor *w = a ? scaled(r, c, a) : c->w, *bias = new_bias(r, c, a, b);
+    struct wml_tensor *w = a ? wml_weights_scaled(r, c->w, 0, a) : c->w, *bias = new_bias(r, c, a, b);
     if (!w || !bias) return false;
     if (a) wml_node_set_input(c->conv, 1, add_init(c->conv, 1, "weight", w));
     if (b || c->b) wml_node_set_input(c->conv, 2, add_init(c->conv, 2, "bias", bias));

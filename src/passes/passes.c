@@ -136,7 +136,7 @@ bool wml_passes_run(struct wml_model **m, const struct wml_passes_opts *o, struc
         if (is_on(i, o->choice)) continue;
         result[i].status = WML_PASS_SKIPPED;
         snprintf(result[i].reason, sizeof result[i].reason, "%s",
-                 o->choice[i] == WML_PASS_OFF ? "switched off" : "off by default");
+                 o->choice[i] == WML_PASS_OFF ? "switched off" : wml_passes[i]->refused ? wml_passes[i]->refused : "off by default");
     }
     for (size_t round = 0; ok && changed && round < MAX_ROUNDS; round++) {
         changed = false;

@@ -72,6 +72,7 @@ struct wml_pass {
     enum wml_pass_makes makes;
     const char *needs;    /* names of passes it depends on, a blank between; NULL: none */
     const char *refused;  /* why it cannot be asked for; then run is NULL */
+    const char *only_for; /* EPs that have the operators it makes, a blank between; NULL: the CPU EP has them */
     bool lossy;           /* answers change by design */
     bool cgc;             /* one of the rules for backend cgc */
     bool (*run)(struct wml_pass_run *r, struct wml_err *err);
