@@ -1,5 +1,5 @@
 /* Operators that hand their input on unchanged: Identity, Dropout at inference, Cast to the same type, one
- * operand of Concat or Sum, neutral constants, Slice, Expand, Tile and Pad that change nothing. */
+ * operand of Concat or Sum, neutral constants, Tile and Pad that change nothing. */
 #include "passes/match.h"
 
 static bool same_elem(const struct wml_value *a, const struct wml_value *b)
@@ -41,7 +41,7 @@ static struct wml_value *neutral(struct wml_pass_run *r, const struct wml_node *
 
 static bool changes_nothing(struct wml_pass_run *r, const struct wml_node *n)
 {
-    struct wml_value *x = wml_node_in(n, 0), *out = wml_node_out(n, 0);
+    const struct wml_value *x = wml_node_in(n, 0);
     if (wml_node_is(n, "Identity")) return true;
     if (wml_node_is(n, "Dropout")) return dropout_is_noop(r, n);
     if (wml_node_is(n, "Cast")) return (int64_t)wml_value_elem(x) == wml_attr_int(n, "to", -1);
@@ -49,11 +49,6 @@ static bool changes_nothing(struct wml_pass_run *r, const struct wml_node *n)
     if (wml_node_is(n, "Concat") || wml_node_is(n, "Sum") || wml_node_is(n, "Max") || wml_node_is(n, "Min") ||
         wml_node_is(n, "Mean"))
         return n->n_in == 1;
-    if (wml_node_is(n, "Slice")) {
-        const struct wml_value *steps = wml_node_in(n, 4);
-        return wml_same_type(x, out) && (!steps || all_equal(r, steps, 1));
-    }
-    if (wml_node_is(n, "Expand")) return wml_same_type(x, out);
     if (wml_node_is(n, "Tile")) return all_equal(r, wml_node_in(n, 1), 1);
     if (wml_node_is(n, "Pad")) return wml_node_in(n, 1) && all_equal(r, wml_node_in(n, 1), 0);
     return false;
@@ -78,5 +73,5 @@ static bool run(struct wml_pass_run *r, struct wml_err *err)
 
 const struct wml_pass wml_pass_identity_elimination = {
     .name = "identity-elimination", .category = "elimination", .on = true, .run = run,
-    .summary = "Remove operators that change nothing: Identity, Dropout, no-op Cast, Slice, Expand, Pad, + 0, * 1",
+    .summary = "Remove operators that change nothing: Identity, Dropout, no-op Cast, Tile, Pad, + 0, * 1",
 };
