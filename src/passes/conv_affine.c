@@ -76,16 +76,20 @@ bool wml_conv_scale(struct wml_pass_run *r, struct wml_conv *c, double f)
     return w != NULL;
 }
 
-bool wml_conv_absorb(struct wml_pass_run *r, struct wml_conv *c, const double *a, const double *b)
+bool wml_conv_rescale(struct wml_pass_run *r, struct wml_conv *c, const double *a, const double *b)
 {
-    struct wml_value *out = c->next->out[0];
-    if (out->pinned || (out->n_outputs && c->conv->out[0]->n_outputs)) return false;
     struct wml_tensor *w = a ? wml_weights_scaled(r, c->w, 0, a) : c->w, *bias = new_bias(r, c, a, b);
     if (!w || !bias) return false;
     if (a) wml_node_set_input(c->conv, 1, add_init(c->conv, 1, "weight", w));
     if (b || c->b) wml_node_set_input(c->conv, 2, add_init(c->conv, 2, "bias", bias));
-    /* The new constants may stand behind the Conv in no order: initializers have none. */
+    return true;
+}
+
+bool wml_conv_absorb(struct wml_pass_run *r, struct wml_conv *c, const double *a, const double *b)
+{
+    if (!wml_can_bypass(c->next, c->conv->out[0]) || !wml_conv_rescale(r, c, a, b)) return false;
+    struct wml_str op = c->next->op_type, name = c->next->name;
     if (!wml_bypass(c->next, c->conv->out[0])) return false;
-    wml_pass_applied(r, c->next->op_type, c->next->name);
+    wml_pass_applied(r, op, name);
     return true;
 }

@@ -20,6 +20,8 @@ bool wml_conv_before(struct wml_pass_run *r, struct wml_node *next, size_t slot,
 /* One number per output channel from a constant that broadcasts along channels; NULL: it does not. In
  * scratch memory. rank: that of the Conv's result. */
 double *wml_conv_channel_values(struct wml_pass_run *r, const struct wml_conv *c, const struct wml_value *v);
+/* Multiplies the weights and the bias by a (NULL: ones) and adds b (NULL: zeros) to the bias. false: nothing changed. */
+bool wml_conv_rescale(struct wml_pass_run *r, struct wml_conv *c, const double *a, const double *b);
 /* Folds a (NULL: ones) and b (NULL: zeros) into the Conv and removes `next`. Weights are not copied: they
  * become DERIVED. false: nothing changed. */
 bool wml_conv_absorb(struct wml_pass_run *r, struct wml_conv *c, const double *a, const double *b);

@@ -24,7 +24,7 @@ static bool visit(void *arg, struct wml_node *n)
         struct wml_value *c = wml_node_in(n, 1 - slot);
         if (!gemm || !wml_node_is(gemm, "Gemm") || gemm->graph != n->graph || wml_node_in(gemm, 2) || !c) continue;
         if (wml_value_only_user(gemm->out[0]) != n || gemm->out[0]->pinned) continue;
-        if (!fits(c, gemm->out[0])) {
+        if (!fits(c, gemm->out[0]) || !wml_can_bypass(n, gemm->out[0])) {
             wml_pass_refuse(r, n, "the other operand does not fit the Gemm's result");
             continue;
         }
@@ -33,7 +33,6 @@ static bool visit(void *arg, struct wml_node *n)
         wml_node_set_input(gemm, 2, c);
         wml_attr_set_float(gemm, "beta", 1);
         if (wml_bypass(n, gemm->out[0])) wml_pass_applied(r, n->op_type, n->name);
-        else wml_node_remove_input(gemm, 2);
         break;
     }
     return true;

@@ -112,6 +112,15 @@ struct wml_value *wml_reshaped_constant(struct wml_pass_run *r, struct wml_value
     return wml_graph_add_init(v->graph, v->name, s);
 }
 
+bool wml_can_bypass(const struct wml_node *n, const struct wml_value *v)
+{
+    const struct wml_value *out = wml_node_out(n, 0);
+    if (!out || !v || out->pinned) return false;
+    for (size_t i = 1; i < n->n_out; i++)
+        if (n->out[i] && !wml_value_is_unused(n->out[i])) return false;
+    return !out->n_outputs || (v->def && !v->n_outputs && !v->pinned && v->graph == out->graph && out->n_outputs == 1);
+}
+
 bool wml_bypass(struct wml_node *n, struct wml_value *v)
 {
     struct wml_value *out = wml_node_out(n, 0);

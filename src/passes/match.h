@@ -31,6 +31,8 @@ struct wml_value *wml_reshaped_constant(struct wml_pass_run *r, struct wml_value
 /* Bypasses node n: readers of its output 0 read v instead, and n goes away. false, nothing changed, when the
  * output is pinned or a graph output that v cannot stand in for, or when another output is needed. */
 bool wml_bypass(struct wml_node *n, struct wml_value *v);
+/* Whether wml_bypass would do it; for passes that must change something else first. */
+bool wml_can_bypass(const struct wml_node *n, const struct wml_value *v);
 /* The nodes of every graph, sub-graphs included: f may remove the node it gets. */
 bool wml_pass_each(struct wml_pass_run *r, bool (*f)(void *arg, struct wml_node *n));
 

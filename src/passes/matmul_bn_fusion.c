@@ -27,7 +27,7 @@ static bool visit(void *arg, struct wml_node *n)
     for (size_t i = 0; i < channels; i++) b[i] += old ? old[len == 1 ? 0 : i] * a[i] : 0;
     struct wml_tensor *scaled = wml_weights_scaled(r, w, axis, a);
     if (!scaled) return true;
-    if (n->out[0]->n_outputs && mm->out[0]->n_outputs) return true;
+    if (!wml_can_bypass(n, mm->out[0])) return true;
     int64_t dim = (int64_t)channels;
     size_t width = wml_dtype_info(w->dtype)->bits / 8;
     unsigned char *bytes = wml_arena_alloc(r->scratch, channels * width + 1);

@@ -37,7 +37,8 @@ static bool visit(void *arg, struct wml_node *n)
     if (scales(r, n, &slot, &factor)) { /* after */
         struct wml_node *mm = wml_node_producer(n, slot);
         if (!mm || mm->graph != n->graph || !wml_fused_matmul_is(mm)) return true;
-        if (wml_value_only_user(mm->out[0]) != n || mm->out[0]->pinned || !take(r, mm, factor)) return true;
+        if (wml_value_only_user(mm->out[0]) != n || mm->out[0]->pinned || !wml_can_bypass(n, mm->out[0])) return true;
+        if (!take(r, mm, factor)) return true;
         if (wml_bypass(n, mm->out[0])) wml_pass_applied(r, n->op_type, n->name);
         return true;
     }
