@@ -27,8 +27,9 @@ static void put_target(struct wml_perf_run *r, struct wml_json *j, const char *c
         for (size_t i = 0; i < spec.n_options; i++)
             if (strcmp(spec.option[i].key, r->ep->trace_file_key) != 0 && strcmp(spec.option[i].key, r->ep->trace_level_key) != 0)
                 option[n++] = spec.option[i];
-        /* "detailed" also for the basic trace: the EP's own basic level has no operators. */
-        option[n++] = (struct wml_pair){r->ep->trace_level_key, "detailed"};
+        /* "detailed" also for the basic trace: the EP's own basic level has no operators. "optrace" adds what the
+         * vendor's viewer needs. */
+        option[n++] = (struct wml_pair){r->ep->trace_level_key, r->trace.viewer ? "optrace" : "detailed"};
         option[n++] = (struct wml_pair){r->ep->trace_file_key, csv};
         spec.option = option;
         spec.n_options = n;

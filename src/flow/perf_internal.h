@@ -15,6 +15,8 @@ struct wml_perf_trace { /* the traced pass */
     const char *error;         /* for people; NULL: none */
     const char *hint;
     const char *fallback;      /* why detail became basic; NULL */
+    const char *viewer, *viewer_libs; /* the vendor's tool and its libraries; NULL: no detail */
+    const char *qhas, *schematic;     /* files of a detailed trace; NULL: none */
     const char *json, *csv, *profile, *log, *folder; /* files; NULL: not there */
     struct wml_trace rows;
     struct wml_json_doc *reply; /* of the traced job; NULL: none */
@@ -60,6 +62,12 @@ void wml_perf_request(struct wml_perf_run *r, const char *samples, const char *c
                       struct wml_buf *out);
 /* The traced pass; never fails as a whole: see trace.status. */
 void wml_perf_trace_run(struct wml_perf_run *r);
+/* Looks for the vendor's viewer. Then the traced run also leaves what it needs. */
+bool wml_perf_find_viewer(struct wml_perf_run *r);
+/* Runs it; on success its rows replace the EP's, else trace.fallback says why not. */
+void wml_perf_detail(struct wml_perf_run *r, const char *csv, size_t partitions, const char *ep);
+/* The trace's own JSON file. */
+void wml_perf_trace_write(struct wml_perf_run *r, const char *path);
 void wml_perf_trace_release(struct wml_perf_trace *t);
 void wml_perf_report(struct wml_perf_run *r, struct wml_report *out, const struct wml_err *failure);
 /* One self-contained page. */

@@ -299,10 +299,45 @@ static double p90(const struct wml_trace_row *row)
     return v;
 }
 
+static void put_bytes(struct wml_item *line, const char *label, double v)
+{
+    if (isnan(v)) wml_item_cstr(line, NULL, label, NULL);
+    else wml_item_int(line, NULL, label, (int64_t)v, WML_SHOW_BYTES);
+}
+
+/* Rows of QNN's detailed trace have more to tell; others leave these columns empty. */
+static void put_operators(struct wml_item *root, const struct wml_perf_run *r, const char *title)
+{
+    static const struct wml_column columns[] = {
+        {.label = "Node", .max_width = 60}, {.label = "Type"}, {.label = "Provider"}, {.label = "p90 us", .right = true},
+        {.label = "% Tot", .right = true}, {.label = "% Cum", .right = true}, {.label = "DRAM read", .right = true},
+        {.label = "VTCM read", .right = true}, {.label = "VTCM hit", .right = true}};
+    enum { BASIC = 5 };
+    const struct wml_trace *t = &r->trace.rows;
+    struct wml_item *table = wml_item_table(root, NULL, title, columns, t->has_qhas ? WML_COUNT(columns) : (size_t)BASIC);
+    double sum = 0;
+    for (size_t i = 0; i < t->row.len; i++) {
+        const struct wml_trace_row *row = &t->row.at[i];
+        struct wml_item *line = wml_table_row(table);
+        const struct wml_ep *ep = wml_ep_find(row->ep);
+        wml_item_str(line, NULL, "Node", row->name);
+        wml_item_str(line, NULL, "Type", row->op_type);
+        wml_item_str(line, NULL, "Provider", ep ? wml_str(ep->label) : row->ep);
+        wml_item_fmt(line, NULL, "p90 us", "%.1f", p90(row));
+        wml_item_fmt(line, NULL, "% Tot", "%.1f", row->percent);
+        sum += row->percent;
+        if (!t->has_qhas) continue;
+        wml_item_fmt(line, NULL, "% Cum", "%.1f", sum);
+        if (!row->htp) continue;
+        put_bytes(line, "DRAM read", row->htp->dram_read);
+        put_bytes(line, "VTCM read", row->htp->vtcm_read);
+        if (!isnan(row->htp->vtcm_hit)) wml_item_fmt(line, NULL, "VTCM hit", "%.0f %%", 100 * row->htp->vtcm_hit);
+    }
+    wml_table_limit(table, r->args->top_k);
+}
+
 static void put_trace(struct wml_item *root, const struct wml_perf_run *r)
 {
-    static const struct wml_column columns[] = {{.label = "Node", .max_width = 60}, {.label = "Type"}, {.label = "Provider"},
-                                                {.label = "p90 us", .right = true}, {.label = "% Tot", .right = true}};
     const struct wml_perf_trace *t = &r->trace;
     if (!t->asked) return;
     if (t->reason) {
@@ -320,20 +355,9 @@ static void put_trace(struct wml_item *root, const struct wml_perf_run *r)
     wml_item_cstr(o, "json", NULL, t->json);
     wml_item_cstr(o, "csv", NULL, t->csv);
     char title[160];
-    snprintf(title, sizeof title, "Op-Tracing (basic): %zu operators, %zu traced runs of %.2f ms%s", t->rows.row.len, t->rows.runs,
-             t->latency_ms, wml_json_get_bool(wml_perf_target(r), "simulated", false) ? ", simulated" : "");
-    struct wml_item *table = wml_item_table(root, NULL, wml_item_name(root, wml_str(title)), columns, WML_COUNT(columns));
-    for (size_t i = 0; i < t->rows.row.len; i++) {
-        const struct wml_trace_row *row = &t->rows.row.at[i];
-        struct wml_item *line = wml_table_row(table);
-        wml_item_str(line, NULL, "Node", row->name);
-        wml_item_str(line, NULL, "Type", row->op_type);
-        const struct wml_ep *ep = wml_ep_find(row->ep);
-        wml_item_str(line, NULL, "Provider", ep ? wml_str(ep->label) : row->ep);
-        wml_item_fmt(line, NULL, "p90 us", "%.1f", p90(row));
-        wml_item_fmt(line, NULL, "% Tot", "%.1f", row->percent);
-    }
-    wml_table_limit(table, r->args->top_k);
+    snprintf(title, sizeof title, "Op-Tracing (%s): %zu operators, %zu traced runs of %.2f ms%s", t->rows.has_qhas ? "detail" : "basic",
+             t->rows.row.len, t->rows.runs, t->latency_ms, wml_json_get_bool(wml_perf_target(r), "simulated", false) ? ", simulated" : "");
+    put_operators(root, r, wml_item_name(root, wml_str(title)));
 }
 
 void wml_perf_report(struct wml_perf_run *r, struct wml_report *out, const struct wml_err *failure)

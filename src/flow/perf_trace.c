@@ -339,143 +339,6 @@ static void name_types(struct wml_perf_run *r)
     wml_model_free(m);
 }
 
-/* --- the trace's own JSON --- */
-
-static void put_number_or_null(struct wml_json *j, const char *key, double v, bool known)
-{
-    wml_json_key(j, key);
-    if (known) wml_json_put_fixed(j, v, 3);
-    else wml_json_put_null(j);
-}
-
-static void put_row(struct wml_json *j, const struct wml_trace_row *row)
-{
-    static const char *const unknown[] = {"hardware_time_us", "memory_time_us", "dominant_path_us", "dram_read_bytes",
-                                          "dram_write_bytes", "vtcm_read_bytes", "vtcm_write_bytes", "vtcm_hit_ratio",
-                                          "num_htp_ops", "data_type", "dims"};
-    wml_json_begin(j, '{');
-    wml_json_key(j, "name");
-    wml_json_put_str(j, row->op_type);
-    wml_json_key(j, "op_path");
-    wml_json_put_str(j, row->name);
-    wml_json_key(j, "op_id");
-    if (row->op_id >= 0) wml_json_put_int(j, row->op_id);
-    else wml_json_put_null(j);
-    wml_json_key(j, "ep");
-    wml_json_put_str(j, row->ep);
-    wml_json_key(j, "partition");
-    wml_json_put_uint(j, row->partition);
-    put_number_or_null(j, "start_time_us", row->start_us, row->start_us >= 0);
-    put_number_or_null(j, "duration_us", row->duration_us, true);
-    put_number_or_null(j, "percent_of_total", row->percent, true);
-    for (size_t i = 0; i < WML_COUNT(unknown); i++) {
-        wml_json_key(j, unknown[i]);
-        wml_json_put_null(j);
-    }
-    wml_json_key(j, "samples_us");
-    wml_json_begin(j, '[');
-    for (size_t i = 0; i < row->sample_us.len; i++) wml_json_put_fixed(j, row->sample_us.at[i], 3);
-    wml_json_end(j, ']');
-    wml_json_end(j, '}');
-}
-
-static void put_metadata(struct wml_perf_run *r, struct wml_json *j)
-{
-    const struct wml_json_val *target = wml_json_get(wml_json_root(r->trace.reply), "target");
-    if (!target) target = wml_perf_target(r);
-    wml_json_key(j, "metadata");
-    wml_json_begin(j, '{');
-    wml_json_key(j, "model");
-    wml_json_put_cstr(j, r->running);
-    wml_json_key(j, "source_model");
-    wml_json_put_cstr(j, r->source_model);
-    wml_json_key(j, "device");
-    wml_json_put_str(j, wml_json_get_str(target, "device"));
-    wml_json_key(j, "ep");
-    wml_json_put_str(j, wml_json_get_str(target, "ep"));
-    wml_json_key(j, "ep_version");
-    wml_json_put_str(j, wml_json_get_str(target, "ep_version"));
-    wml_json_key(j, "ep_library");
-    wml_json_put_str(j, wml_json_get_str(target, "library"));
-    wml_json_key(j, "simulated");
-    wml_json_put_bool(j, wml_json_get_bool(target, "simulated", false));
-    wml_json_key(j, "tracing_level");
-    wml_json_put_cstr(j, r->args->trace);
-    wml_json_key(j, "tracing_backend");
-    wml_json_put_cstr(j, r->ep && r->ep->trace == WML_TRACE_QNN_CSV ? "qnn" : "ort");
-    wml_json_key(j, "timestamp");
-    wml_json_put_cstr(j, r->timestamp);
-    wml_json_key(j, "num_samples");
-    wml_json_put_uint(j, r->trace.rows.runs);
-    wml_json_key(j, "placement");
-    wml_json_put_val(j, wml_json_get(wml_json_root(r->trace.reply), "placement"));
-    wml_json_end(j, '}');
-}
-
-static void put_artifacts(struct wml_perf_run *r, struct wml_json *j)
-{
-    const struct wml_trace *t = &r->trace.rows;
-    wml_json_key(j, "summary");
-    wml_json_begin(j, '{');
-    put_number_or_null(j, "hvx_threads", t->hvx_threads, t->hvx_threads > 0);
-    put_number_or_null(j, "accel_execute_cycles", t->accel_cycles, t->accel_cycles > 0);
-    put_number_or_null(j, "accel_execute_us", t->accel_us, t->accel_us > 0);
-    put_number_or_null(j, "execute_us", t->execute_us, t->execute_us > 0);
-    put_number_or_null(j, "host_call_us", r->trace.call_us, r->trace.call_us > 0);
-    put_number_or_null(j, "finalize_us", t->finalize_us, t->finalize_us > 0);
-    put_number_or_null(j, "traced_latency_ms", r->trace.latency_ms, r->trace.latency_ms > 0);
-    wml_json_key(j, "partitions");
-    wml_json_put_uint(j, t->partitions);
-    wml_json_end(j, '}');
-    wml_json_key(j, "artifacts");
-    wml_json_begin(j, '{');
-    wml_json_key(j, "csv");
-    wml_json_put_cstr(j, r->trace.csv);
-    wml_json_key(j, "profile");
-    wml_json_put_cstr(j, r->trace.profile);
-    wml_json_key(j, "log");
-    wml_json_put_cstr(j, r->trace.log);
-    wml_json_end(j, '}');
-    wml_json_key(j, "looked_for");
-    wml_json_begin(j, '[');
-    for (size_t i = 0; i < r->trace.looked.len; i++) wml_json_put_cstr(j, r->trace.looked.at[i]);
-    wml_json_end(j, ']');
-}
-
-static void write_json(struct wml_perf_run *r)
-{
-    struct wml_buf text = {0};
-    struct wml_json j = {.out = &text, .indent = 2};
-    struct wml_err err = {0};
-    const char *path = beside_report(r, "_op_trace.json");
-    wml_json_begin(&j, '{');
-    put_metadata(r, &j);
-    put_artifacts(r, &j);
-    wml_json_key(&j, "operators");
-    wml_json_begin(&j, '[');
-    for (size_t i = 0; i < r->trace.rows.row.len; i++) put_row(&j, &r->trace.rows.row.at[i]);
-    wml_json_end(&j, ']');
-    wml_json_key(&j, "statistics");
-    wml_json_begin(&j, '{');
-    wml_json_key(&j, "dropped_rows");
-    wml_json_put_uint(&j, r->trace.rows.dropped);
-    wml_json_end(&j, '}');
-    wml_json_key(&j, "status");
-    wml_json_put_cstr(&j, r->trace.status);
-    wml_json_key(&j, "error");
-    wml_json_put_cstr(&j, r->trace.error);
-    wml_json_key(&j, "reason");
-    wml_json_put_cstr(&j, r->trace.reason);
-    wml_json_key(&j, "fallback_reason");
-    wml_json_put_cstr(&j, r->trace.fallback);
-    wml_json_end(&j, '}');
-    wml_buf_char(&text, '\n');
-    if (wml_file_write(path, wml_buf_view(&text), &err)) r->trace.json = path;
-    else wml_perf_warn(r, wml_str(err.msg));
-    wml_json_parse(wml_buf_view(&text), &r->trace.document, &err);
-    wml_buf_release(&text);
-}
-
 static double mean_latency(const struct wml_json_val *samples)
 {
     double sum = 0;
@@ -499,35 +362,59 @@ static void read_all(struct wml_perf_run *r, const char *csv)
                ep_name, WML_ARG(elsewhere(r, placement, ep))), "the EP does not support these operators in this form: try `winml optimize` with fixed "
                "shapes (--input-shape) first");
     else if (csv) read_csv(r, csv, warmup, runs, ep_name);
+    if (r->trace.viewer && !r->trace.reason) wml_perf_detail(r, csv, r->trace.rows.partitions, ep_name);
     name_types(r);
     wml_trace_finish(&r->trace.rows);
     if (!r->trace.reason && !r->trace.rows.row.len)
         refuse(r, "no_data", "no_node_rows", WML_STR("the profile holds no operator"), NULL);
 }
 
-void wml_perf_trace_run(struct wml_perf_run *r)
+/* Detail is QNN's, and takes the vendor's viewer. */
+static void plan_detail(struct wml_perf_run *r)
 {
-    struct wml_err err = {0};
-    const char *csv = NULL;
-    if (strcmp(r->args->trace, "detail") == 0) {
+    if (!r->ep || strcmp(r->ep->name, "QNNExecutionProvider") != 0) {
+        r->trace.fallback = "ep_unsupported";
+        wml_perf_warn(r, WML_STR("no detailed trace (ep_unsupported): only QNN has one; the basic trace is taken"));
+    } else if (!wml_perf_find_viewer(r)) {
         r->trace.fallback = "sdk_missing";
-        wml_perf_warn(r, WML_STR("detailed tracing needs the vendor's SDK, which this version does not drive: the basic trace is taken"));
+        wml_perf_warn(r, WML_STR("no detailed trace (sdk_missing): qnn-profile-viewer of the Qualcomm AI Engine Direct SDK was not found; set "
+                                 "QNN_SDK_ROOT to the SDK's folder; the basic trace is taken"));
     }
-    if (!make_folder(r, &err)) {
-        refuse(r, "not_run", "file_unwritable", wml_str(err.msg), "choose another place for the report with -o");
-        return;
-    }
-    if (r->ep && r->ep->trace == WML_TRACE_QNN_CSV) csv = in_folder(r, "profiling_output.csv");
-    wml_note_progress(r->cx, "Tracing", NULL, 0, 0, NULL);
+}
+
+/* One pass, or two when the first showed that it must be another. */
+static bool run_passes(struct wml_perf_run *r, const char *csv)
+{
     bool ran = run_job(r, csv, false);
+    if (!ran && r->trace.viewer && !r->interrupted) { /* an EP that knows no such level */
+        wml_perf_warn(r, wml_arena_fmt(&r->arena, "no detailed trace (optrace_failed): %s; the basic trace is taken", r->trace.error));
+        r->trace.viewer = NULL;
+        r->trace.fallback = "optrace_failed";
+        r->trace.reason = NULL;
+        ran = run_job(r, csv, false);
+    }
     /* An EP that writes its file only when it is released was cut short: once more, to the end. */
     if (ran && csv && wml_json_get_num(wml_json_root(r->trace.reply), "csv_after_run", 0) == 0 && wml_file_info(csv).size) {
         wml_file_remove(csv);
         ran = run_job(r, csv, true);
     }
-    if (ran) read_all(r, csv);
+    return ran;
+}
+
+void wml_perf_trace_run(struct wml_perf_run *r)
+{
+    struct wml_err err = {0};
+    const char *csv = NULL;
+    if (!make_folder(r, &err)) {
+        refuse(r, "not_run", "file_unwritable", wml_str(err.msg), "choose another place for the report with -o");
+        return;
+    }
+    if (strcmp(r->args->trace, "detail") == 0) plan_detail(r);
+    if (r->ep && r->ep->trace == WML_TRACE_QNN_CSV) csv = in_folder(r, "profiling_output.csv");
+    wml_note_progress(r->cx, "Tracing", NULL, 0, 0, NULL);
+    if (run_passes(r, csv)) read_all(r, csv);
     if (r->trace.fallback && !r->trace.reason) r->trace.status = "basic_fallback";
-    write_json(r);
+    wml_perf_trace_write(r, beside_report(r, "_op_trace.json"));
 }
 
 void wml_perf_trace_release(struct wml_perf_trace *t)

@@ -14,7 +14,7 @@ void wml_trace_finish(struct wml_trace *t)
     for (size_t i = 0; i < t->row.len; i++) sum += t->row.at[i].duration_us;
     if (t->total_us <= 0) t->total_us = sum;
     for (size_t i = 0; i < t->row.len; i++)
-        t->row.at[i].percent = t->total_us > 0 ? 100 * t->row.at[i].duration_us / t->total_us : 0;
+        if (!t->row.at[i].htp) t->row.at[i].percent = t->total_us > 0 ? 100 * t->row.at[i].duration_us / t->total_us : 0;
     if (t->row.len) qsort(t->row.at, t->row.len, sizeof *t->row.at, by_duration);
 }
 

@@ -58,7 +58,7 @@ static bool split_identifier(struct wml_str s, struct wml_str *name, int64_t *id
 }
 
 /* Cuts a trailing _token_<d> or _token_<d>_<d>. */
-static struct wml_str without_token(struct wml_str s)
+struct wml_str wml_qnn_name(struct wml_str s)
 {
     struct wml_str mark = WML_STR("_token");
     size_t n = s.len;
@@ -98,7 +98,7 @@ static void take_node(struct reader *r, struct wml_str id, double cycles)
         r->t->dropped++;
         return;
     }
-    n.name = wml_arena_str(&r->t->arena, without_token(n.name));
+    n.name = wml_arena_str(&r->t->arena, wml_qnn_name(n.name));
     WML_PUSH(&r->open.node, n);
     r->t->node_rows++;
 }

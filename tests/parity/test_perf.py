@@ -300,3 +300,60 @@ def test_html(winml, tmp_path):
     text = page.read_text()
     assert "<svg" in text and "Histogram" in text and "Conv" in text
     assert not re.search(r'(src|href)=|url\(|@import|https?://', text), "self-contained"
+
+
+VIEWER = '''#!/usr/bin/env python3
+"""Stands in for the vendor's qnn-profile-viewer: looks at its inputs, writes an analysis with made-up numbers."""
+import json, os, sys
+a = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+mode = os.environ.get("VIEWER_MODE", "")
+assert os.path.getsize(a["--input_log"]) > 100 and a["--schematic"].endswith("_schematic.bin") and os.path.getsize(a["--schematic"]) > 1000
+assert a["--reader"].endswith("libQnnHtpOptraceProfilingReader.so") and json.load(open(a["--config"]))["features"]["qhas_json"]
+if mode == "fail":
+    sys.exit("no licence")
+total = dict(time_us=100.0, graph_execute_us=90, inf_per_s="10000", timeline_cycles=1000, percent_utilization=50, total_dram_read=4096,
+             total_dram_write=0, total_vtcm_read=3, total_vtcm_write=4, peak_vtcm_alloc=5, qnn_nodes=2, htp_nodes=7, unique_qnn_ops=2, unique_htp_ops=3)
+if mode == "drift":
+    del total["peak_vtcm_alloc"]
+ops = [dict(qnn_op="Conv@0_token_1_2", qnn_op_type="Conv2d", cycles=600, percent_active_cycles=60.0, num_htp_ops=5, dram_read=1024, dram_write=0,
+            vtcm_read=3072, vtcm_write=1, num_dominant_path_cycles_htp_0=300), dict(qnn_op="Mul_x", qnn_op_type="ElementWise", cycles=200, percent_active_cycles=20.0)]
+if mode != "silent":
+    json.dump({"data": {"htp_overall_summary": {"data": [total]}, "qnn_op_instances_nodes": {"data": ops}}},
+              open(os.path.splitext(a["--output"])[0] + "_qnn_htp_analysis_summary.json", "w"))
+'''
+
+
+@pytest.mark.parametrize("mode,reason", [("", None), ("fail", "viewer_failed"), ("silent", "qhas_output_missing"), ("drift", "qhas_parse_failed"),
+                                         ("none", "sdk_missing"), ("compiled", "schematic_missing")])
+def test_detailed_trace_of_qnn(winml, tmp_path, mode, reason):
+    """Log and schematic are the EP's own; only the vendor's viewer is a stand-in."""
+    need_qnn()
+    sdk = tmp_path / "sdk é"
+    for folder, name, text in (("bin", "qnn-profile-viewer", VIEWER), ("lib", "libQnnHtpOptraceProfilingReader.so", "")):
+        path = sdk / folder / "x86_64-linux-clang" / name
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+        path.chmod(0o755)
+    small, out, target = tmp_path / "small.onnx", tmp_path / "r.json", ["--ep", "qnn", "--device", "npu"]
+    assert winml("optimize", "-m", model("ocr-cls"), "-o", small, "--input-shape", "x=1,3,48,192").code == 0
+    running = small
+    if mode == "compiled":
+        running = tmp_path / "c.onnx"
+        assert winml("compile", "-m", small, "-o", running, *target).code == 0
+    env = {"QNN_SDK_ROOT": str(sdk) if mode != "none" else "", "VIEWER_MODE": mode}
+    r = winml("perf", "-m", running, *target, "--iterations", "1", "--warmup", "0", "--no-memory", "--op-tracing", "detail", "-o", out, **env)
+    assert r.code == 0, r.err
+    t = trace_of(out)
+    assert t["fallback_reason"] == reason and t["status"] == ("basic_fallback" if reason else "ok")
+    if reason:
+        assert f"({reason})" in r.err and len(t["operators"]) > 100 and "Op-Tracing (basic)" in r.out
+        return
+    assert "Op-Tracing (detail)" in r.out and "VTCM hit" in r.out
+    s, rows = t["summary"], {o["op_path"]: o for o in t["operators"]}
+    assert s["inference_us"] == 100 and s["execute_us"] == 90 and s["inf_per_s"] == 10000 and s["vtcm_peak_bytes"] == 5 and s["htp_nodes"] == 7
+    c = rows["Conv@0"]
+    assert c["name"] == "Conv" and c["duration_us"] == 60 and c["percent_of_total"] == 60 and c["dominant_path_us"] == 30
+    assert c["dram_read_bytes"] == 1024 and c["vtcm_hit_ratio"] == 0.75 and c["num_htp_ops"] == 5
+    m = rows["Mul_x"]
+    assert m["name"] == "ElementWise" and m["duration_us"] == 20 and m["vtcm_hit_ratio"] is None and m["dram_read_bytes"] is None
+    assert all(os.path.exists(t["artifacts"][k]) for k in ("csv", "qhas", "schematic"))

@@ -181,11 +181,54 @@ static void test_broken_profile(void **state)
     }
 }
 
+#define TOTALS "\"graph_execute_us\":90,\"inf_per_s\":\"10\",\"timeline_cycles\":1000,\"percent_utilization\":5,\"total_dram_read\":1," \
+               "\"total_dram_write\":2,\"total_vtcm_read\":3,\"total_vtcm_write\":4,\"peak_vtcm_alloc\":5,\"qnn_nodes\":6,\"htp_nodes\":7," \
+               "\"unique_qnn_ops\":8,\"unique_htp_ops\":9"
+#define QHAS(totals, operators) "{\"data\":{\"htp_overall_summary\":{\"data\":[{" totals "}]},\"qnn_op_instances_nodes\":{\"data\":[" operators "]}}}"
+#define CONV "{\"qnn_op\":\"/a/Conv_token_3\",\"qnn_op_type\":\"Conv2d\",\"cycles\":250,\"percent_active_cycles\":40,\"dram_read\":0,\"vtcm_read\":0}"
+
+static void test_qhas(void **state)
+{
+    (void)state;
+    struct wml_trace t = {0};
+    struct wml_err err = {0};
+    assert_true(wml_trace_qhas(WML_STR(QHAS("\"time_us\":100," TOTALS, CONV)), "e", &t, &err));
+    assert_true(t.row.len == 1 && t.has_qhas && t.total_us == 100 && t.qhas[2].v == 10);
+    const struct wml_trace_row *row = &t.row.at[0];
+    assert_true(wml_str_is(row->name, "/a/Conv") && wml_str_is(row->op_type, "Conv2d") && row->duration_us == 25 && row->sample_us.at[0] == 25);
+    assert_true(isnan(row->htp->vtcm_hit) && isnan(row->htp->dominant_us) && row->htp->dram_read == 0);
+    wml_trace_finish(&t);
+    assert_true(t.row.at[0].percent == 40); /* as the EP told it */
+    wml_trace_release(&t);
+    static const struct { const char *json, *word; } bad[] = {
+        {"", "analysis"}, {"[]", "time_us"}, {"{\"data\":7}", "time_us"}, {QHAS(TOTALS, CONV), "time_us"},
+        {QHAS("\"time_us\":\"x\"," TOTALS, CONV), "time_us"}, {QHAS("\"time_us\":1," TOTALS, ""), "operators"},
+        {QHAS("\"time_us\":1," TOTALS, "7"), "cycles"}, {QHAS("\"time_us\":1," TOTALS, CONV ",{\"qnn_op\":\"a\",\"cycles\":1,"
+         "\"percent_active_cycles\":1}"), "qnn_op_type"}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        err = (struct wml_err){0};
+        assert_false(wml_trace_qhas(wml_str(bad[i].json), "e", &t, &err));
+        assert_true(err.code == WML_E_FORMAT && wml_str_has(wml_str(err.msg), bad[i].word));
+        wml_trace_release(&t);
+    }
+}
+
+static void test_qnn_names(void **state)
+{
+    (void)state;
+    static const struct { const char *from, *to; } row[] = {
+        {"", ""}, {"a", "a"}, {"/a/Conv_token_3", "/a/Conv"}, {"/a/Conv_token_3_14", "/a/Conv"}, {"a_token_1_token_2", "a_token_1"},
+        {"a_token_", "a_token_"}, {"a_token", "a_token"}, {"token_1", "token_1"}, {"_token_1", ""}, {"a_token_1x", "a_token_1x"}, {"Mul_12", "Mul_12"},
+        {"123_4", "123_4"}};
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) assert_true(wml_str_is(wml_qnn_name(wml_str(row[i].from)), row[i].to));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_partition),  cmocka_unit_test(test_partitions), cmocka_unit_test(test_equal_partitions),
         cmocka_unit_test(test_totals_only),    cmocka_unit_test(test_broken_csv), cmocka_unit_test(test_ort_runs),
-        cmocka_unit_test(test_graphs_inside_nodes), cmocka_unit_test(test_fused_and_openvino), cmocka_unit_test(test_broken_profile)};
+        cmocka_unit_test(test_graphs_inside_nodes), cmocka_unit_test(test_fused_and_openvino), cmocka_unit_test(test_broken_profile), cmocka_unit_test(test_qhas),
+        cmocka_unit_test(test_qnn_names)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
