@@ -2,7 +2,7 @@
  * asked in one question: the values where the constant part of the graph ends. Never computed: operators
  * that are random or do more than compute, quantisation (weights stay small, scales stay bits), types below
  * a byte, and results that would make the file grow. */
-#include "passes/match.h"
+#include "passes/folding.h"
 
 enum { GROW_BYTES = 1 << 16, GROW_FACTOR = 2 };
 enum { FOLDABLE = 0x666f6c64 }; /* mark on nodes */
@@ -31,8 +31,17 @@ static bool grows(const struct wml_node *n)
     return out > GROW_BYTES && out > GROW_FACTOR * in;
 }
 
-static bool is_foldable(const struct wml_node *n)
+static bool is_whole(const struct wml_value *v)
 {
+    return !v || wml_value_elem(v) == WML_BOOL || wml_dtype_is_integer((int)wml_value_elem(v));
+}
+
+static bool is_foldable(const struct wml_node *n, bool integers_only)
+{
+    for (size_t i = 0; integers_only && i < n->n_in; i++)
+        if (!is_whole(n->in[i])) return false;
+    for (size_t i = 0; integers_only && i < n->n_out; i++)
+        if (!is_whole(n->out[i])) return false;
     if (!n->n_out || wml_node_subgraph(n, 0) || !wml_op_is_pure(n) || wml_op_has(n, WML_OP_QUANT)) return false;
     if (wml_node_is(n, "Constant") || wml_node_is(n, "Identity")) return false;
     for (size_t i = 0; i < n->n_in; i++)
@@ -46,9 +55,9 @@ struct frontier {
     WML_VEC(struct wml_value *) v;
 };
 
-static void find_frontier(struct wml_pass_run *r, struct frontier *f)
+static void find_frontier(struct wml_pass_run *r, bool integers_only, struct frontier *f)
 {
-    for (struct wml_node *n = r->model->graph->first; n; n = n->next) n->mark = is_foldable(n) ? FOLDABLE : 0;
+    for (struct wml_node *n = r->model->graph->first; n; n = n->next) n->mark = is_foldable(n, integers_only) ? FOLDABLE : 0;
     for (struct wml_node *n = r->model->graph->first; n; n = n->next) {
         if (n->mark != FOLDABLE) continue;
         for (size_t i = 0; i < n->n_out; i++) {
@@ -81,13 +90,12 @@ static bool evaluate(struct wml_pass_run *r, struct frontier *f, size_t from, si
     return true;
 }
 
-static bool run(struct wml_pass_run *r, struct wml_err *err)
+bool wml_fold_constants(struct wml_pass_run *r, bool integers_only)
 {
     struct frontier f = {0};
     struct wml_err why = {0}, last = {0};
     size_t failed = 0;
-    (void)err;
-    find_frontier(r, &f);
+    find_frontier(r, integers_only, &f);
     if (!f.v.len) return true;
     if (!r->env->evaluate) return wml_pass_skip(r, "ONNX Runtime is not at hand");
     if (evaluate(r, &f, 0, f.v.len, &why)) return true;
@@ -101,7 +109,14 @@ static bool run(struct wml_pass_run *r, struct wml_err *err)
     return true;
 }
 
+static bool run(struct wml_pass_run *r, struct wml_err *err)
+{
+    (void)err;
+    return wml_fold_constants(r, false);
+}
+
 const struct wml_pass wml_pass_constant_folding = {
-    .name = "constant-folding", .category = "graph", .on = true, .run = run,
+    .name = "constant-folding", .category = "graph", .pipe = "ort_graph", .ort_name = "ConstantFolding", .level = 1, .on = true,
+    .reference_on = true, .run = run,
     .summary = "Compute what depends on constants only",
 };

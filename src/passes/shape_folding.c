@@ -1,5 +1,5 @@
 /* Shape of a value whose sizes are known is a constant; so is a single size picked out of it. */
-#include "passes/match.h"
+#include "passes/folding.h"
 
 static void replace_by_ints(struct wml_pass_run *r, struct wml_node *n, struct wml_tensor *t)
 {
@@ -67,10 +67,15 @@ static bool visit(void *arg, struct wml_node *n)
     return true;
 }
 
+bool wml_fold_shapes(struct wml_pass_run *r)
+{
+    return wml_pass_each(r, visit);
+}
+
 static bool run(struct wml_pass_run *r, struct wml_err *err)
 {
     (void)err;
-    return wml_pass_each(r, visit);
+    return wml_fold_shapes(r);
 }
 
 const struct wml_pass wml_pass_shape_folding = {
