@@ -12,7 +12,7 @@
  * scalar), seq(T), optional(T), map(K, V), sparse(T). Inner values may be given types in the < > list
  * without a value: <float[2] h>. Defaults of inputs: (float[2] x = {1.0, 2.0}). Attribute types are
  * told from the literal when not written: 1 int, 1.0 float, "s" string, [..] lists, float[2] {1.0, 2.0}
- * tensor, name (..) => .. graph;
+ * tensor, name (..) => .. graph; floats after 0x are bits;
  * `k = @r` refers to a function's attribute. Names that are not words are written in "". Empty input:
  * `""` or nothing between commas. Comments: # to the end of the line. */
 #ifndef WML_GRAPH_TEXT_H

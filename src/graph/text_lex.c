@@ -316,6 +316,19 @@ static bool add_bits(struct wml_buf *b, unsigned bits, size_t i, uint64_t v)
     return !b->failed;
 }
 
+/* The bits of a float, after 0x. */
+static bool hex_number(struct wml_lex *l, const char *at, unsigned bits, uint64_t *v)
+{
+    const char *first = l->p;
+    for (*v = 0; l->p < l->end && hex(*l->p) >= 0; l->p++) {
+        if (*v >> 60) return wml_lex_fail(l, at, "the number has more than %u bits", bits);
+        *v = *v << 4 | (uint64_t)hex(*l->p);
+    }
+    if (l->p == first) return wml_lex_expected(l, "hexadecimal digits");
+    if (bits < 64 && *v >> bits) return wml_lex_fail(l, at, "the number has more than %u bits", bits);
+    return true;
+}
+
 static bool number_element(struct wml_lex *l, int dtype, size_t i, struct wml_buf *b)
 {
     const struct wml_dtype_info *info = wml_dtype_info(dtype);
@@ -325,16 +338,17 @@ static bool number_element(struct wml_lex *l, int dtype, size_t i, struct wml_bu
     const char *at = (wml_lex_peek(l), l->p);
     if (info->cls == WML_CLASS_BOOL && (wml_lex_take(l, "true") || wml_lex_take(l, "false")))
         return add_bits(b, 8, i, *at == 't');
+    if (info->cls == WML_CLASS_FLOAT && wml_lex_take(l, "0x")) {
+        if (!hex_number(l, at, info->bits, &v)) return false;
+        return add_bits(b, info->bits, i, v);
+    }
     if (!wml_lex_number(l, &n)) return false;
     if (info->cls == WML_CLASS_FLOAT && info->bits >= 16) {
         wml_dtype_store(dtype, bytes, 0, n.d);
         wml_buf_add(b, bytes, info->bits / 8);
         return true;
     }
-    if (info->cls == WML_CLASS_FLOAT) { /* bits, as 0x3c */
-        n.is_int = n.d >= 0 && n.d <= 255 && n.d == (double)(uint64_t)n.d;
-        n.u = n.is_int ? (uint64_t)n.d : 0;
-    }
+    if (info->cls == WML_CLASS_FLOAT) return wml_lex_fail(l, at, "type %s is written by its bits, as 0x3c", info->text);
     if (!n.is_int) return wml_lex_fail(l, at, "an element of type %s is a whole number", info->text);
     if (!fit_integer(&n, info->bits, info->cls == WML_CLASS_INT, &v))
         return wml_lex_fail(l, at, "the number does not fit type %s", info->text);

@@ -103,6 +103,8 @@ static const struct { const char *text, *printed; } other[] = { /* ways of writi
     {"g (x) => (y) <FLOAT32[1] k = {1}, bool b = {true}> { y = F(k, b) }",
      "g (x) => (y) <float[1] k = {1.0}, bool b = {1}> { y = F(k, b) }"},
     {"g (x) => (y) <> { y = F <> (x) }", "g (x) => (y) { y = F(x) }"},
+    {"g () => (y) <float16[2] k = {0x3c00, 1}, float b = {0x40000000}, double d = {0x3ff0000000000000}> { y = F(k, b, d) }",
+     "g () => (y) <float16[2] k = {1.0, 1.0}, float b = {2.0}, double d = {1.0}> { y = F(k, b, d) }"},
     /* not in order */
     {"g (x) => (y) { y = Neg(h) h = Neg(x) }", "g (x) => (y) { h = Neg(x) y = Neg(h) }"},
 };
@@ -138,6 +140,9 @@ static const struct { const char *text, *message; } wrong[] = {
     {"g () => (k) <int64 k = {1.5}> {}", "line 1, column 25: an element of type int64 is a whole number"},
     {"g () => (k) <int64 k = {99999999999999999999}> {}", "line 1, column 25: the number '99999999999999999999' does not fit"},
     {"g () => (k) <float k = {abc}> {}", "line 1, column 25: expected a number, found 'abc'"},
+    {"g () => (k) <float16 k = {0x10000}> {}", "line 1, column 27: the number has more than 16 bits"},
+    {"g () => (k) <double k = {0x12345678123456781}> {}", "line 1, column 26: the number has more than 64 bits"},
+    {"g () => (k) <float8e5m2 k = {1.0}> {}", "line 1, column 30: type float8e5m2 is written by its bits, as 0x3c"},
     {"g () => (y) { y = F <a> () }", "line 1, column 23: expected '=' after the attribute's name, found '>'"},
     {"g () => (y) { y = F <a = []> () }", "an empty list needs a type"},
     {"g () => (y) { y = F <a = @r> () }", "line 1, column 26: a reference needs the attribute's type"},
