@@ -55,8 +55,10 @@ static struct wml_tensor *new_bias(struct wml_pass_run *r, const struct wml_conv
     size_t n = 0, width = wml_dtype_info(c->w->dtype)->bits / 8;
     if (c->b && !wml_tensor_doubles(r->model, c->b, &old, &n, NULL)) return NULL;
     unsigned char *bytes = WML_NEW_ARRAY(r->scratch, unsigned char, c->channels * width);
-    for (size_t i = 0; i < c->channels; i++)
+    for (size_t i = 0; i < c->channels; i++) {
         wml_dtype_store(c->w->dtype, bytes, i, (old ? old[i] : 0) * (a ? a[i] : 1) + (b ? b[i] : 0));
+        if (!isfinite(wml_dtype_load(c->w->dtype, bytes, i))) return NULL; /* out of the type's range */
+    }
     int64_t dim = (int64_t)c->channels;
     return wml_tensor_copy(r->model, (enum wml_dtype)c->w->dtype, 1, &dim, bytes, c->channels * width, NULL);
 }

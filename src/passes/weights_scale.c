@@ -1,6 +1,8 @@
 /* Scaled weights as DERIVED tensors: the source stays in its file. */
 #include "passes/weights_scale.h"
 
+#include <math.h>
+
 #include "graph/tensor.h"
 
 struct scaling { /* argument of a DERIVED tensor; in the model's arena */
@@ -44,13 +46,23 @@ static bool scale(const void *arg, struct wml_span src, uint64_t offset, unsigne
     return true;
 }
 
+/* Half floats end at 65504: a product beyond would turn a finite result into infinity. */
+static bool fits_half(const struct scaling *s, struct wml_span src)
+{
+    for (size_t i = 0; s->dtype == WML_F16 && i < src.len / 2; i++) {
+        double w = wml_dtype_load(WML_F16, src.ptr, i), factor = s->factor[i / s->inner % s->slices];
+        if (isfinite(w) && fabs(w * factor) >= 65520) return false;
+    }
+    return true;
+}
+
 struct wml_tensor *wml_weights_scaled(struct wml_pass_run *r, struct wml_tensor *t, size_t axis, const double *factor)
 {
     struct wml_model *m = r->model;
     struct wml_tensor *source = t;
     const struct scaling *old = NULL;
     uint64_t bytes = 0;
-    struct wml_span ignored;
+    struct wml_span data;
     if (t->dtype != WML_F32 && t->dtype != WML_F64 && t->dtype != WML_F16) return NULL;
     if (axis >= t->dims.len) return NULL;
     if (source->payload == WML_PAYLOAD_DERIVED) {
@@ -59,13 +71,14 @@ struct wml_tensor *wml_weights_scaled(struct wml_pass_run *r, struct wml_tensor 
         if (old->axis != axis) return NULL;
         source = (struct wml_tensor *)(uintptr_t)source->derived->source;
     }
-    if (!wml_tensor_size(source, &bytes, NULL) || !wml_tensor_bytes(m, source, &ignored, NULL)) return NULL;
+    if (!wml_tensor_size(source, &bytes, NULL) || !wml_tensor_bytes(m, source, &data, NULL)) return NULL;
     struct scaling *s = WML_NEW(&m->arena, struct scaling);
     *s = (struct scaling){.slices = (uint64_t)t->dims.at[axis], .inner = 1, .axis = axis, .dtype = (enum wml_dtype)t->dtype};
     for (size_t i = axis + 1; i < t->dims.len; i++) s->inner *= (uint64_t)t->dims.at[i];
     if (!s->slices || !s->inner) return NULL;
     s->factor = WML_NEW_ARRAY(&m->arena, double, (size_t)s->slices);
     for (uint64_t i = 0; i < s->slices; i++) s->factor[i] = factor[i] * (old ? old->factor[i] : 1);
+    if (!fits_half(s, data)) return NULL;
     struct wml_derived how = {.source = source, .size = bytes, .produce = scale, .arg = s};
     return wml_tensor_derive(m, s->dtype, t->dims.len, t->dims.at, &how);
 }
