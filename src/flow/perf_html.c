@@ -7,6 +7,7 @@
 
 #include "base/map.h"
 #include "os/path.h"
+#include "text/words.h"
 
 enum { CHART_W = 880, CHART_H = 220, PAD_LEFT = 56, PAD_BOTTOM = 26, PAD_TOP = 12, BINS = 40, MAX_POINTS = 2000, TOP = 25, TOP_TYPES = 12 };
 
@@ -17,9 +18,9 @@ static const char style[] =
     "*{box-sizing:border-box}body{margin:0;background:var(--bg);color:var(--fg);font:15px/1.5 system-ui,sans-serif}"
     "main{max-width:960px;margin:0 auto;padding:32px 20px 64px}h1{font-size:24px;margin:0}h2{font-size:17px;margin:36px 0 10px}"
     "small{color:var(--dim);font-weight:400;font-size:13px}.sub{color:var(--dim);margin:4px 0 20px;overflow-wrap:anywhere}.warn{color:var(--warn);font-weight:600}"
-    ".cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(120px,1fr));gap:10px}"
-    ".card{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:12px 14px}"
-    ".card b{display:block;font-size:22px;font-variant-numeric:tabular-nums}.card span{color:var(--dim);font-size:13px}"
+    ".cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(100px,1fr));gap:10px}"
+    ".card{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:12px 10px}"
+    ".card b{display:block;font-size:22px;font-variant-numeric:tabular-nums}.card span{color:var(--dim);font-size:12px}"
     "table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}td,th{text-align:left;padding:5px 10px 5px 0;"
     "border-bottom:1px solid var(--line);vertical-align:top;overflow-wrap:anywhere}th{color:var(--dim);font-weight:500;font-size:13px}"
     "td.n,th.n{text-align:right;white-space:nowrap}.bar{background:var(--b);height:8px;border-radius:4px;min-width:1px;margin-top:8px}"
@@ -122,6 +123,17 @@ static void histogram(const struct wml_perf_run *r, struct wml_buf *b)
     wml_buf_cstr(b, "</svg>\n");
 }
 
+static void traffic(const struct wml_trace_htp *h, struct wml_buf *b)
+{
+    const double bytes[] = {h ? h->dram_read : NAN, h ? h->vtcm_read : NAN};
+    for (size_t i = 0; i < WML_COUNT(bytes); i++) {
+        wml_buf_cstr(b, "</td><td class=n>");
+        if (bytes[i] >= 0) wml_size_text(b, (uint64_t)fmin(bytes[i], 1e18));
+    }
+    wml_buf_cstr(b, "</td><td class=n>");
+    if (h && !isnan(h->vtcm_hit)) wml_buf_fmt(b, "%.0f %%", 100 * h->vtcm_hit);
+}
+
 static void operators(const struct wml_perf_run *r, struct wml_buf *b)
 {
     const struct wml_perf_trace *t = &r->trace;
@@ -135,7 +147,9 @@ static void operators(const struct wml_perf_run *r, struct wml_buf *b)
     }
     wml_buf_fmt(b, "<p class=sub>The %zu slowest of %zu, from %zu traced runs of %.2f ms. Tracing slows a run down.</p>\n",
                 WML_MIN((size_t)TOP, t->rows.row.len), t->rows.row.len, t->rows.runs, t->latency_ms);
-    wml_buf_cstr(b, "<table><tr><th>Node</th><th>Type</th><th>Provider</th><th class=n>us</th><th class=n>%</th><th style=\"width:20%\"></th></tr>\n");
+    bool detail = t->rows.has_qhas;
+    wml_buf_fmt(b, "<table><tr><th>Node</th><th>Type</th><th>Provider</th>%s<th class=n>us</th><th class=n>%%</th><th style=\"width:20%%\"></th></tr>\n",
+                detail ? "<th class=n>DRAM read</th><th class=n>VTCM read</th><th class=n>VTCM hit</th>" : "");
     double most = t->rows.row.len ? t->rows.row.at[0].percent : 1;
     for (size_t i = 0; i < t->rows.row.len && i < TOP; i++) {
         const struct wml_trace_row *o = &t->rows.row.at[i];
@@ -146,6 +160,7 @@ static void operators(const struct wml_perf_run *r, struct wml_buf *b)
         escaped(b, o->op_type);
         wml_buf_cstr(b, "</td><td>");
         escaped(b, ep ? wml_str(ep->label) : o->ep);
+        if (detail) traffic(o->htp, b);
         wml_buf_fmt(b, "</td><td class=n>%.1f</td><td class=n>%.1f</td><td><div class=bar style=\"width:%.0f%%\"></div></td></tr>\n",
                     o->duration_us, o->percent, most > 0 ? 100 * o->percent / most : 0);
     }
@@ -224,6 +239,24 @@ static void memory(const struct wml_perf_run *r, struct wml_buf *b)
     wml_buf_cstr(b, "</div>\n");
 }
 
+/* What the monitor saw; unknown loads have no card. */
+static void load(const struct wml_perf_run *r, struct wml_buf *b)
+{
+    static const struct { const char *key, *mean, *peak; } row[] = {
+        {"npu", "NPU, mean", "NPU, peak"}, {"gpu", "GPU, mean", "GPU, peak"}, {"machine", "all CPUs, mean", "all CPUs, peak"}};
+    const struct wml_json_val *u = wml_json_get(wml_json_root(r->reply), "usage");
+    if (!r->args->monitor || !u) return;
+    wml_buf_cstr(b, "<h2>Load</h2>\n<div class=cards>\n");
+    card(b, "this process, of one CPU", wml_json_get_num(u, "cpu_mean", 0), "%");
+    for (size_t i = 0; i < WML_COUNT(row); i++) {
+        const struct wml_json_val *v = wml_json_get(u, row[i].key);
+        if (!wml_json_get_int(v, "samples", 0)) continue;
+        card(b, row[i].mean, wml_json_get_num(v, "mean", 0), "%");
+        card(b, row[i].peak, wml_json_get_num(v, "peak", 0), "%");
+    }
+    wml_buf_cstr(b, "</div>\n");
+}
+
 static void identity(const struct wml_perf_run *r, struct wml_buf *b)
 {
     const struct wml_json_val *t = wml_perf_target(r), *v;
@@ -269,9 +302,11 @@ void wml_perf_html(const struct wml_perf_run *r, struct wml_buf *b)
     card(b, "median", r->stats.p50, "ms");
     card(b, "mean", r->stats.mean, "ms");
     card(b, "p90", r->stats.p90, "ms");
+    card(b, "p95", r->stats.p95, "ms");
     card(b, "p99", r->stats.p99, "ms");
     card(b, "fastest", r->stats.min, "ms");
     card(b, "slowest", r->stats.max, "ms");
+    card(b, "deviation", r->stats.std, "ms");
     wml_buf_cstr(b, "</div>\n<h2>Latency of every run (ms) <small>dashed: the median</small></h2>\n");
     over_time(r, b);
     wml_buf_cstr(b, "<h2>Histogram (runs)</h2>\n");
@@ -280,6 +315,7 @@ void wml_perf_html(const struct wml_perf_run *r, struct wml_buf *b)
     operators(r, b);
     placement(r, b);
     memory(r, b);
+    load(r, b);
     identity(r, b);
     wml_buf_cstr(b, "</main></html>\n");
 }

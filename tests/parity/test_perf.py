@@ -295,9 +295,10 @@ def test_live_chart(tmp_path):
 
 def test_html(winml, tmp_path):
     page = tmp_path / "r.html"
-    r = winml("perf", "-m", model("orientation"), "--iterations", "5", "--op-tracing", "basic", "-o", tmp_path / "r.json", "--report", page)
+    r = winml("perf", "-m", model("orientation"), "--iterations", "5", "--op-tracing", "basic", "--monitor", "-o", tmp_path / "r.json", "--report", page)
     assert r.code == 0, r.err
     text = page.read_text()
+    assert all(word in text for word in ("median", "p95", "deviation", "<h2>Load", "all CPUs", "<h2>Memory", "Where the nodes run"))
     assert "<svg" in text and "Histogram" in text and "Conv" in text
     assert not re.search(r'(src|href)=|url\(|@import|https?://', text), "self-contained"
 
@@ -341,14 +342,15 @@ def test_detailed_trace_of_qnn(winml, tmp_path, mode, reason):
         running = tmp_path / "c.onnx"
         assert winml("compile", "-m", small, "-o", running, *target).code == 0
     env = {"QNN_SDK_ROOT": str(sdk) if mode != "none" else "", "VIEWER_MODE": mode}
-    r = winml("perf", "-m", running, *target, "--iterations", "1", "--warmup", "0", "--no-memory", "--op-tracing", "detail", "-o", out, **env)
+    r = winml("perf", "-m", running, *target, "--iterations", "1", "--warmup", "0", "--no-memory", "--op-tracing", "detail", "-o", out,
+              "--report", tmp_path / "r.html", **env)
     assert r.code == 0, r.err
     t = trace_of(out)
     assert t["fallback_reason"] == reason and t["status"] == ("basic_fallback" if reason else "ok")
     if reason:
         assert f"({reason})" in r.err and len(t["operators"]) > 100 and "Op-Tracing (basic)" in r.out
         return
-    assert "Op-Tracing (detail)" in r.out and "VTCM hit" in r.out
+    assert "Op-Tracing (detail)" in r.out and "VTCM hit" in r.out and "<td class=n>75 %" in (tmp_path / "r.html").read_text()
     s, rows = t["summary"], {o["op_path"]: o for o in t["operators"]}
     assert s["inference_us"] == 100 and s["execute_us"] == 90 and s["inf_per_s"] == 10000 and s["vtcm_peak_bytes"] == 5 and s["htp_nodes"] == 7
     c = rows["Conv@0"]
