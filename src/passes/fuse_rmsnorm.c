@@ -33,7 +33,7 @@ static bool rewrite(struct wml_match *m)
         if (wml_node_is(m->node[i], "ReduceMean") &&
             (!wml_reduces_tail(m->r, m->node[i], &axis) || (axis != rank - 1 && axis != -1)))
             return wml_match_refuse(m, "the mean is not over the last axis, or does not keep it");
-    if (!wml_constant_scalar(m->r, wml_match_value(m, "eps"), &eps) || eps > 1e-3)
+    if (!wml_constant_beside(m->r, wml_match_value(m, "eps"), x, &eps) || eps < 0 || eps > 1e-3)
         return wml_match_refuse(m, "epsilon is not one small number");
     if (t->dims.len != 1 || t->dims.at[0] != wml_value_axis(x, (size_t)rank - 1).size || wml_value_elem(scale) != wml_value_elem(x))
         return wml_match_refuse(m, "the scale has not the size of the last axis");

@@ -2,8 +2,6 @@
  * bias must be constants of exactly the normalised dims (ones in front are dropped). */
 #include "passes/layer_norm_rules.h"
 
-#include <math.h>
-
 enum { MAX_RANK = 8 };
 
 /* Every ReduceMean of the match reduces the same tail, or, with any_axis, the same single axis. */
@@ -32,7 +30,7 @@ static bool axis_of(struct wml_match *m, bool any_axis, int64_t *axis)
 static struct wml_value *fitted(struct wml_match *m, struct wml_value *v, size_t n, const int64_t *dims)
 {
     const struct wml_tensor *t = wml_constant_of(v);
-    if (!t || t->dims.len < n || wml_value_elem(v) != wml_value_elem(wml_match_value(m, "x"))) return NULL;
+    if (!t || t->dims.len < n || (int64_t)t->dims.len > wml_value_rank(wml_match_value(m, "x")) || wml_value_elem(v) != wml_value_elem(wml_match_value(m, "x"))) return NULL;
     size_t more = t->dims.len - n;
     for (size_t i = 0; i < more; i++)
         if (t->dims.at[i] != 1) return NULL;
@@ -71,7 +69,7 @@ static bool has(const struct wml_match *m, char what)
 static bool eps_of(struct wml_match *m, float *eps)
 {
     double e;
-    if (!wml_constant_scalar(m->r, wml_match_value(m, "eps"), &e) || !(e >= 0) || !isfinite(e)) return false;
+    if (!wml_constant_beside(m->r, wml_match_value(m, "eps"), wml_match_value(m, "x"), &e) || e < 0) return false;
     *eps = (float)e;
     return true;
 }

@@ -1,6 +1,8 @@
 /* Questions about nodes and constants. */
 #include "passes/match.h"
 
+#include <math.h>
+
 struct wml_tensor *wml_constant_of(const struct wml_value *v)
 {
     return v && v->init && wml_value_is_constant(v) ? v->init : NULL;
@@ -49,6 +51,13 @@ bool wml_constant_scalar(struct wml_pass_run *r, const struct wml_value *v, doub
     if (!wml_tensor_bytes(r->model, t, &bytes, NULL)) return false;
     *out = wml_dtype_load(t->dtype, bytes.ptr, 0);
     return true;
+}
+
+bool wml_constant_beside(struct wml_pass_run *r, const struct wml_value *v, const struct wml_value *x, double *out)
+{
+    const struct wml_tensor *t = wml_constant_of(v);
+    if (!t || (t->dims.len && wml_value_rank(x) < (int64_t)t->dims.len)) return false;
+    return wml_constant_scalar(r, v, out) && isfinite(*out);
 }
 
 bool wml_axes_of(struct wml_pass_run *r, const struct wml_node *n, const int64_t **axes, size_t *len)

@@ -19,6 +19,8 @@ bool wml_constant_is(struct wml_pass_run *r, const struct wml_value *v, double x
 bool wml_same_type(const struct wml_value *a, const struct wml_value *b);
 /* The one number of a constant of one element. */
 bool wml_constant_scalar(struct wml_pass_run *r, const struct wml_value *v, double *out);
+/* The same for a finite operand beside x: one that would raise the rank of the result is refused. */
+bool wml_constant_beside(struct wml_pass_run *r, const struct wml_value *v, const struct wml_value *x, double *out);
 /* The axes of a Reduce*, Squeeze, ... node: attribute `axes` or a constant input 1. false: unknown or none. */
 bool wml_axes_of(struct wml_pass_run *r, const struct wml_node *n, const int64_t **axes, size_t *len);
 /* The node reduces exactly the axes [first, rank) and keeps them (keepdims 1); first is set. */

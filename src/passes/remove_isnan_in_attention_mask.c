@@ -6,7 +6,7 @@ static bool rewrite(struct wml_match *m)
 {
     double v;
     struct wml_value *s = wml_match_value(m, "s");
-    if (!wml_constant_scalar(m->r, wml_match_value(m, "zero"), &v) || v != 0) return wml_match_refuse(m, "NaN is not replaced by zero");
+    if (!wml_constant_beside(m->r, wml_match_value(m, "zero"), s, &v) || v != 0) return wml_match_refuse(m, "NaN is not replaced by zero");
     if (!s->def || !wml_node_is(s->def, "Softmax")) return wml_match_refuse(m, "no Softmax");
     return wml_match_bypass(m, s);
 }

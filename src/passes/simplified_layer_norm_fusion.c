@@ -19,7 +19,7 @@ static bool rewrite(struct wml_match *m)
         if (wml_node_is(m->node[i], "ReduceMean") && !wml_reduces_tail(m->r, m->node[i], &axis))
             return wml_match_refuse(m, "the mean is not over the last axes, or does not keep them");
     if (!wml_static_dims(x, (size_t)axis, dims, &n)) return wml_match_refuse(m, "the normalised axes have no fixed size");
-    if (!wml_constant_scalar(m->r, wml_match_value(m, "eps"), &eps) || !isfinite(eps) || eps < 0)
+    if (!wml_constant_beside(m->r, wml_match_value(m, "eps"), x, &eps) || eps < 0)
         return wml_match_refuse(m, "epsilon is not one number");
     if (t->dims.len != n || wml_value_elem(scale) != wml_value_elem(x))
         return wml_match_refuse(m, "the scale has not the size of the normalised axes");

@@ -163,6 +163,14 @@ def test_case(winml, tmp_path, names, case):
     assert again.read_bytes() == out.read_bytes(), "a second run changes nothing"
 
 
+def test_every_pass_has_cases():
+    """One where it does its work, and one that looks alike and is left alone. Rows that are refused by name have none."""
+    rows = re.findall(r'^PASS\((\w+),', open(f"{ROOT}/src/passes/passes.def", encoding="utf-8").read(), re.M)
+    refused = set(re.findall(r"^ROW\((\w+),", open(f"{ROOT}/src/passes/layout_level3.c", encoding="utf-8").read(), re.M))
+    lacking = [r for r in rows if r not in refused and {c.applies for c in ALL if c.file == r} != {True, False}]
+    assert not lacking, f"tests/passes/<name>.case with a match and a near miss is missing for {lacking}"
+
+
 def test_the_comparison_sees_differences():
     """The judge itself: each of these differs from the first in one thing."""
     def model(text):
