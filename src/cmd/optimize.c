@@ -6,20 +6,18 @@
 #include "flow/optimize.h"
 #include "text/json.h"
 #include "text/words.h"
+#include "text/yaml.h"
 
 struct optimize_args {
     struct wml_common_args common;
-    struct wml_opt_str model, output, config, weights, data;
+    struct wml_opt_str model, output, config, weights, data, diff, ort_level;
     struct wml_target_args target;
     struct wml_opt_list shapes, dims;
-    struct wml_opt_flag overwrite, verify, verify_target, list, check, list_rewrites;
+    struct wml_opt_flag overwrite, verify, verify_target, list, check, list_rewrites, explain, reference, allow_unsafe;
     struct wml_opt_num timeout;
 #define PASS(id, name) struct wml_opt_flag on_##id, off_##id;
 #include "passes/passes.def"
 #undef PASS
-#define LATER(id, name) struct wml_opt_flag later_on_##id, later_off_##id;
-#include "cmd/optimize_later.def"
-#undef LATER
 };
 
 #define ARGS struct optimize_args
@@ -31,7 +29,7 @@ static const struct wml_opt opts[] = {
     WML_OPT_GROUP(target, wml_target_args, wml_opts_target),
     WML_OPT_LIST(0, "input-shape", shapes, "NAME=1,3,48,192", 0, "fix the shape of an input; repeatable"),
     WML_OPT_LIST(0, "input-dim", dims, "SYMBOL=N", 0, "fix a named dimension; repeatable"),
-    WML_OPT_STR('c', "config", config, "FILE", WML_OPT_PATH | WML_OPT_EXISTS, NULL, "JSON: capability names to true or false"),
+    WML_OPT_STR('c', "config", config, "FILE", WML_OPT_PATH | WML_OPT_EXISTS, NULL, "JSON or YAML: capability names to true or false"),
     WML_OPT_FLAG(0, "verify", verify, 0, NULL, "compare before and after on the CPU (default: models up to 64 MB)"),
     WML_OPT_STR(0, "input-data", data, "FILE", WML_OPT_PATH | WML_OPT_EXISTS, NULL,
                 "inputs to verify with: .npz, or a folder of .npy (default: seeded random ones)"),
@@ -40,68 +38,63 @@ static const struct wml_opt opts[] = {
     WML_OPT_NUM(0, "timeout", timeout, "SECONDS", 0, 0, 1e9, "600", "limit for loading on the target; 0: none"),
     WML_OPT_FLAG('l', "list-capabilities", list, WML_OPT_SWITCH, NULL, "list what --enable-NAME and --disable-NAME take"),
     WML_OPT_FLAG(0, "check-optim", check, WML_OPT_SWITCH, NULL, "say what would be done, write nothing"),
-    WML_OPT_FLAG(0, "list-rewrites", list_rewrites, HIDDEN_SWITCH, NULL, "as --list-capabilities"),
+    WML_OPT_FLAG(0, "list-rewrites", list_rewrites, WML_OPT_SWITCH, NULL, "list the pattern rewrites among them"),
+    WML_OPT_FLAG(0, "explain", explain, WML_OPT_SWITCH, NULL, "list what each pass did to which node, and what it left alone"),
+    WML_OPT_STR(0, "diff", diff, "FILE.html", WML_OPT_PATH, NULL, "write before and after side by side"),
+    WML_OPT_FLAG(0, "reference-defaults", reference, WML_OPT_SWITCH, NULL, "only what the Python tool does without flags"),
+    WML_OPT_STR(0, "ort-level", ort_level, "basic|extended", 0, NULL, "ONNX Runtime's own optimiser at this level, and nothing else"),
+    WML_OPT_FLAG(0, "allow-unsafe", allow_unsafe, WML_OPT_SWITCH, NULL, "make operators too that the target is not known to have"),
 #define PASS(id, name)                                                                                                 \
     WML_OPT_FLAG(0, "enable-" name, on_##id, HIDDEN_SWITCH, NULL, "enable " name),                                     \
         WML_OPT_FLAG(0, "disable-" name, off_##id, HIDDEN_SWITCH, NULL, "disable " name),
 #include "passes/passes.def"
 #undef PASS
-#define LATER(id, name)                                                                                                \
-    WML_OPT_FLAG(0, "enable-" name, later_on_##id, HIDDEN_SWITCH, NULL, "not available in this version"),              \
-        WML_OPT_FLAG(0, "disable-" name, later_off_##id, HIDDEN_SWITCH, NULL, "not available in this version"),
-#include "cmd/optimize_later.def"
-#undef LATER
     WML_OPT_GROUP(common, wml_common_args, wml_opts_common),
     WML_OPT_END,
 };
 #undef ARGS
 
-static const char *const later_name[] = {
-#define LATER(id, name) name,
-#include "cmd/optimize_later.def"
-#undef LATER
-};
-
-static bool is_later(struct wml_str name)
+static const char *similar_pass(struct wml_str name, struct wml_arena *arena)
 {
-    for (size_t i = 0; i < WML_COUNT(later_name); i++)
-        if (wml_str_is(name, later_name[i])) return true;
-    return false;
+    const char **names = WML_NEW_ARRAY(arena, const char *, wml_n_passes);
+    for (size_t i = 0; i < wml_n_passes; i++) names[i] = wml_passes[i]->name;
+    return wml_similar(name, names, wml_n_passes);
 }
 
 /* name: true|false, flat; names with dashes or underscores. A build config gives its section `optim`. */
-static bool read_config(const char *path, enum wml_pass_choice *choice, struct wml_arena *arena,
-                        struct wml_optimize_args *in, struct wml_later *later, struct wml_err *err)
+static bool read_config(const char *path, enum wml_pass_choice *choice, struct wml_arena *arena, struct wml_err *err)
 {
     struct wml_json_doc *doc = NULL;
     struct wml_json_iter it = {0};
     struct wml_str key;
     const struct wml_json_val *value;
-    if (!wml_json_load(path, &doc, err)) return false;
+    struct wml_str file = wml_str(path);
+    bool yaml = wml_str_ends(file, ".yaml") || wml_str_ends(file, ".yml");
+    if (!yaml && !wml_str_ends(file, ".json")) {
+        wml_fail(err, WML_E_FORMAT, "%s: neither .json nor .yaml", path);
+        return wml_hint(err, "a config maps capability names to true or false");
+    }
+    if (!(yaml ? wml_yaml_load(path, &doc, err) : wml_json_load(path, &doc, err))) return false;
     const struct wml_json_val *root = wml_json_root(doc), *optim = wml_json_get(root, "optim");
     if (wml_json_is_object(optim)) root = optim;
-    bool ok = wml_json_is_object(root) || wml_fail(err, WML_E_USAGE, "%s: the root must be an object of capabilities", path);
+    bool ok = wml_json_is_object(root) || wml_fail(err, WML_E_FORMAT, "%s: the root must be an object of capabilities", path);
     while (ok && wml_json_next(root, &it, &key, &value)) {
-        char *name = wml_arena_cstr(arena, key);
-        for (size_t k = 0; k < key.len; k++)
-            if (name[k] == '_') name[k] = '-';
-        size_t i = wml_pass_find(wml_str(name));
-        if (!wml_json_is_bool(value)) ok = wml_fail(err, WML_E_USAGE, "%s: '%s' must be true or false", path, name);
-        else if (i != SIZE_MAX) choice[i] = wml_json_bool(value, false) ? WML_PASS_ON : WML_PASS_OFF;
-        else if (is_later(wml_str(name))) {
-            if (wml_json_bool(value, false)) later[in->n_later++] = (struct wml_later){name, true};
-        } else {
-            const char *near = wml_similar(wml_str(name), later_name, WML_COUNT(later_name));
-            ok = wml_fail(err, WML_E_USAGE, "%s: no capability is called '%s'", path, name);
+        size_t i = wml_pass_find(key);
+        if (i == SIZE_MAX) {
+            const char *near = similar_pass(key, arena);
+            ok = wml_fail(err, WML_E_USAGE, "%s: no capability is called '%.*s'", path, WML_ARG(key));
             wml_hint(err, near ? "did you mean '%s'?" : "`winml optimize --list-capabilities` lists them%s", near ? near : "");
+        } else if (!wml_json_is_bool(value)) {
+            ok = wml_fail(err, WML_E_USAGE, "%s: '%.*s' must be true or false", path, WML_ARG(key));
+        } else {
+            choice[i] = wml_json_bool(value, false) ? WML_PASS_ON : WML_PASS_OFF;
         }
     }
     wml_json_free(doc);
     return ok;
 }
 
-static void typed_choices(const struct optimize_args *a, enum wml_pass_choice *choice, struct wml_optimize_args *in,
-                          struct wml_later *later)
+static void typed_choices(const struct optimize_args *a, enum wml_pass_choice *choice)
 {
     size_t i = 0;
 #define PASS(id, name)                                                                                                 \
@@ -110,10 +103,18 @@ static void typed_choices(const struct optimize_args *a, enum wml_pass_choice *c
     i++;
 #include "passes/passes.def"
 #undef PASS
-#define LATER(id, name)                                                                                                \
-    if (a->later_on_##id.v) later[in->n_later++] = (struct wml_later){name, true};
-#include "cmd/optimize_later.def"
-#undef LATER
+}
+
+/* The Python tool's defaults, or ORT's optimiser alone: what is beyond them is off. */
+static void narrow_choices(enum wml_pass_choice *choice, bool ort_only)
+{
+    static const char *const plumbing[] = {"unique-node-names", "opset-imports", "constant-nodes", "shape-inference", "dead-code-elimination"};
+    for (size_t i = 0; i < wml_n_passes; i++) {
+        bool keep = !ort_only && wml_passes[i]->reference_on;
+        for (size_t k = 0; k < WML_COUNT(plumbing); k++) keep = keep || strcmp(wml_passes[i]->name, plumbing[k]) == 0;
+        if (strcmp(wml_passes[i]->name, "ort-graph-optimization") == 0) keep = true;
+        if (!keep) choice[i] = WML_PASS_OFF;
+    }
 }
 
 static bool run(const struct wml_call *call, struct wml_err *err)
@@ -121,21 +122,24 @@ static bool run(const struct wml_call *call, struct wml_err *err)
     const struct optimize_args *a = call->args;
     struct wml_cmd_shapes shapes;
     enum wml_pass_choice *choice = WML_NEW_ARRAY(call->arena, enum wml_pass_choice, wml_n_passes);
-    struct wml_later *later = WML_NEW_ARRAY(call->arena, struct wml_later, 2 * WML_COUNT(later_name) + 1);
     struct wml_optimize_args in = {
         .model = a->model.v, .output = a->output.v, .overwrite = a->overwrite.v, .dry_run = a->check.v,
         .reference_weights = strcmp(a->weights.v, "reference") == 0, .verify_target = a->verify_target.v,
         .verify_data = a->data.v,
         .verify = a->data.v ? WML_VERIFY_ON : !a->verify.set ? WML_VERIFY_AUTO : a->verify.v ? WML_VERIFY_ON : WML_VERIFY_OFF,
-        .has_target = a->target.ep.v || a->target.device.v, .choice = choice, .later = later,
+        .has_target = a->target.ep.v || a->target.device.v, .choice = choice, .allow_unsafe = a->allow_unsafe.v,
+        .explain = a->explain.v, .verbose = a->common.verbose.v > 0, .diff = a->diff.v,
+        .ort_level = !a->ort_level.v ? WML_ORT_LEVEL_LEAN : strcmp(a->ort_level.v, "basic") == 0 ? WML_ORT_LEVEL_BASIC
+                                                                                                   : WML_ORT_LEVEL_EXTENDED,
         .timeout_ms = (uint64_t)(a->timeout.v * 1000)};
     if (a->list.v || a->list_rewrites.v) {
-        wml_flow_capabilities(call->report, a->common.verbose.v > 0);
+        wml_flow_capabilities(call->report, a->common.verbose.v > 0, !a->list.v);
         return true;
     }
     if (!in.model) return wml_fail(err, WML_E_USAGE, "Missing option '-m' / '--model'.");
-    if (a->config.v && !read_config(a->config.v, choice, call->arena, &in, later, err)) return false;
-    typed_choices(a, choice, &in, later);
+    if (a->reference.v || a->ort_level.v) narrow_choices(choice, a->ort_level.v != NULL);
+    if (a->config.v && !read_config(a->config.v, choice, call->arena, err)) return false;
+    typed_choices(a, choice);
     if (!wml_cmd_target(&a->target, call->arena, &in.target, err)) return false;
     if (!wml_cmd_shapes_parse(&a->shapes, &a->dims, call->arena, &shapes, err)) return false;
     in.shape = shapes.shape;

@@ -100,34 +100,83 @@ static void release(struct wml_optimize_run *r)
     wml_op_counts_release(&r->before);
     wml_op_counts_release(&r->after);
     wml_verify_release(&r->verify);
+    wml_pass_log_release(&r->log);
     wml_json_free(r->placement);
     wml_model_free(r->model);
     WML_VEC_RELEASE(&r->warning);
     wml_arena_release(&r->arena);
 }
 
+static bool choose(struct wml_optimize_run *r, struct wml_err *err)
+{
+    const struct wml_optimize_args *a = r->args;
+    r->choice = WML_NEW_ARRAY(&r->arena, enum wml_pass_choice, wml_n_passes);
+    r->undone = WML_NEW_ARRAY(&r->arena, const char *, wml_n_passes);
+    r->result = WML_NEW_ARRAY(&r->arena, struct wml_pass_result, wml_n_passes);
+    memcpy(r->choice, a->choice, wml_n_passes * sizeof *r->choice);
+    return wml_passes_settle(r->choice, r->ep ? r->ep->alias[0] : NULL, a->allow_unsafe, err);
+}
+
+bool wml_optimize_make(struct wml_optimize_run *r, size_t max_steps, size_t *n_steps, size_t *last, struct wml_err *err)
+{
+    struct wml_env env = wml_flow_env(&r->oracle);
+    wml_model_free(r->model);
+    r->model = NULL;
+    r->oracle.open = r->oracle.nodes = 0;
+    wml_pass_log_release(&r->log);
+    r->log = (struct wml_pass_log){0};
+    if (!wml_onnx_load(r->args->model, &r->model, err) || !check_model(r, err)) return false;
+    if (!r->bytes_before) r->bytes_before = total_bytes(r->args->model, r->model);
+    separate_weights(r);
+    if (!r->before.all) wml_op_counts_fill(&r->before, r->model);
+    if (!wml_optimize_shapes(r, err)) return false;
+    env.ort_level = r->args->ort_level;
+    struct wml_passes_opts opts = {.env = &env, .choice = r->choice, .cx = r->cx, .now_ns = wml_now_ns, .max_steps = max_steps,
+                                   .log = r->args->explain || r->args->verbose ? &r->log : NULL};
+    if (!wml_passes_run(&r->model, &opts, r->result, err)) return false;
+    wml_optimize_restore_types(r);
+    if (n_steps) *n_steps = opts.n_steps;
+    if (last) *last = opts.last;
+    r->lossy = NULL;
+    for (size_t i = 0; i < wml_n_passes; i++)
+        if (wml_passes[i]->lossy && r->result[i].applied) r->lossy = wml_passes[i]->name;
+    return true;
+}
+
+/* A pass whose work made the answers differ is undone and named, and the rest is done again. */
+static bool save_or_undo(struct wml_optimize_run *r, struct wml_err *err)
+{
+    enum { MAX_UNDONE = 4 };
+    for (size_t undone = 0; !wml_optimize_save(r, err); undone++) {
+        size_t pass = SIZE_MAX;
+        struct wml_err why = *err, ignored = {0};
+        if (!r->differs || undone == MAX_UNDONE || !wml_optimize_blame(r, &pass, &ignored) || pass == SIZE_MAX) return false;
+        if (r->stage) wml_dir_remove(r->stage);
+        r->stage = NULL;
+        r->differs = false;
+        r->choice[pass] = WML_PASS_OFF;
+        r->undone[pass] = wml_arena_fmt(&r->arena, "undone: with it %.180s", why.msg).ptr;
+        WML_PUSH(&r->warning, wml_arena_fmt(&r->arena, "%s was undone: %.300s", wml_passes[pass]->name, why.msg).ptr);
+        *err = (struct wml_err){0};
+        if (!wml_optimize_make(r, 0, NULL, NULL, err)) return false;
+    }
+    return true;
+}
+
 bool wml_flow_optimize(const struct wml_optimize_args *a, struct wml_ctx *cx, struct wml_report *out,
                        struct wml_err *err)
 {
     struct wml_optimize_run r = {.args = a, .cx = cx, .oracle = {.cx = cx}};
-    struct wml_env env = wml_flow_env(&r.oracle);
     bool ok = false;
-    r.result = WML_NEW_ARRAY(&r.arena, struct wml_pass_result, wml_n_passes);
-    if (!prepare(&r, err)) goto done;
+    if (!prepare(&r, err) || !choose(&r, err)) goto done;
     wml_note_progress(cx, "Reading", a->model, 0, 0, NULL);
-    if (!wml_onnx_load(a->model, &r.model, err) || !check_model(&r, err)) goto done;
-    r.bytes_before = total_bytes(a->model, r.model);
-    separate_weights(&r);
-    wml_op_counts_fill(&r.before, r.model);
-    if (!wml_optimize_shapes(&r, err)) goto done;
-    struct wml_passes_opts opts = {.env = &env, .choice = a->choice, .cx = cx, .now_ns = wml_now_ns};
-    if (!wml_passes_run(&r.model, &opts, r.result, err)) goto done;
-    wml_optimize_restore_types(&r);
-    wml_op_counts_fill(&r.after, r.model);
+    if (!wml_optimize_make(&r, 0, NULL, NULL, err)) goto done;
     if (!a->dry_run) {
-        if (!wml_optimize_save(&r, err)) goto done;
+        if (!save_or_undo(&r, err)) goto done;
         if (a->has_target && a->verify_target) wml_optimize_check_target(&r);
     }
+    wml_op_counts_fill(&r.after, r.model);
+    if (a->diff && !wml_optimize_diff(&r, err)) goto done;
     wml_end_progress(cx);
     wml_optimize_report(&r, out);
     ok = true;

@@ -10,8 +10,6 @@
 
 enum wml_verify_choice { WML_VERIFY_AUTO, WML_VERIFY_ON, WML_VERIFY_OFF }; /* AUTO: where it is cheap */
 
-struct wml_later { const char *name; bool enable; }; /* a capability this version does not have */
-
 struct wml_optimize_args {
     const char *model, *output; /* output NULL: <stem>_opt.onnx beside the model */
     bool overwrite, dry_run;    /* dry_run: nothing is written */
@@ -26,14 +24,17 @@ struct wml_optimize_args {
     size_t n_shapes;
     const struct wml_feed_dim *dim; /* sizes of symbols */
     size_t n_dims;
-    const struct wml_later *later; /* asked for, not available: reported as skipped */
-    size_t n_later;
+    bool allow_unsafe; /* chosen passes may make operators that the target has not */
+    bool explain;      /* list what each pass did */
+    bool verbose;      /* list what was left alone, and why */
+    const char *diff;  /* HTML file with before and after side by side; NULL: none */
+    enum wml_ort_level ort_level;
     uint64_t timeout_ms; /* of the check on the target */
 };
 
 bool wml_flow_optimize(const struct wml_optimize_args *a, struct wml_ctx *cx, struct wml_report *r,
                        struct wml_err *err);
-/* The catalogue of passes, as a report. */
-void wml_flow_capabilities(struct wml_report *r, bool verbose);
+/* The catalogue of passes, as a report; rewrites: only the pattern rewrites. */
+void wml_flow_capabilities(struct wml_report *r, bool verbose, bool rewrites);
 
 #endif

@@ -25,7 +25,12 @@ struct wml_optimize_run {
     struct wml_model *model;
     struct wml_type **old_output_type; /* by output; NULL: nothing was forgotten */
     const char *output, *dir, *name, *stage; /* stage NULL: not made */
+    enum wml_pass_choice *choice;            /* one per pass: what was asked for, completed */
     struct wml_pass_result *result;          /* one per pass */
+    const char **undone;                     /* one per pass: why its work was undone; NULL: it was not */
+    struct wml_pass_log log;
+    const char *lossy;                       /* a pass that changes answers by design and did something */
+    bool differs;                            /* the verification failed because of what the passes did */
     struct wml_op_counts before, after;
     uint64_t bytes_before, bytes_after;
     struct wml_onnx_saved saved;
@@ -43,6 +48,16 @@ struct wml_optimize_run {
 bool wml_optimize_shapes(struct wml_optimize_run *r, struct wml_err *err);
 /* Outputs whose type was forgotten and not found again get the old one back. */
 void wml_optimize_restore_types(struct wml_optimize_run *r);
+/* Loads the source and runs the passes over it, max_steps (0: all) of them; what was there before is freed. */
+bool wml_optimize_make(struct wml_optimize_run *r, size_t max_steps, size_t *n_steps, size_t *last, struct wml_err *err);
+/* Runs source and result: r->verify. false: one of them cannot be run. */
+bool wml_optimize_compare(struct wml_optimize_run *r, struct wml_model *after, struct wml_err *err);
+/* The pass that made the answers differ, found by halving the sequence of steps; SIZE_MAX: none can be blamed. */
+bool wml_optimize_blame(struct wml_optimize_run *r, size_t *pass, struct wml_err *err);
+/* What each pass did (args->explain), and what was left alone. */
+void wml_optimize_explain(const struct wml_optimize_run *r, struct wml_item *root);
+/* Writes args->diff. */
+bool wml_optimize_diff(struct wml_optimize_run *r, struct wml_err *err);
 /* Saves, verifies, renames into place. */
 bool wml_optimize_save(struct wml_optimize_run *r, struct wml_err *err);
 /* Loads the saved file on the target, in a child. Its failure is a note, never an error. */

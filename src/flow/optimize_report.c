@@ -90,11 +90,12 @@ static void put_size(struct wml_item *root, const struct wml_optimize_run *r)
     wml_buf_release(&b);
 }
 
-static void put_pass(struct wml_item *list, const char *name, enum wml_pass_status status, const struct wml_pass_result *p,
+static void put_pass(struct wml_item *list, const struct wml_pass *pass, enum wml_pass_status status, const struct wml_pass_result *p,
                      const char *reason)
 {
     struct wml_item *o = wml_item_object(list, NULL, NULL);
-    wml_item_cstr(o, "name", NULL, name);
+    wml_item_cstr(o, "name", NULL, pass->name);
+    wml_item_cstr(o, "pipe", NULL, pass->pipe ? pass->pipe : "winml");
     wml_item_cstr(o, "status", NULL, wml_pass_status_name(status));
     wml_item_int(o, "applied", NULL, p ? (int64_t)p->applied : 0, WML_SHOW_PLAIN);
     wml_item_int(o, "removed", NULL, p ? p->nodes_removed : 0, WML_SHOW_PLAIN);
@@ -121,25 +122,25 @@ static void put_passes(struct wml_item *root, const struct wml_optimize_run *r)
                                                 {.label = "Nodes", .right = true}, {.label = "Reason"}};
     struct wml_item *list = wml_item_array(root, "passes", NULL);
     struct wml_item *table = wml_item_table(root, NULL, "Passes", columns, WML_COUNT(columns));
-    size_t idle = 0;
+    size_t idle = 0, n_off = 0;
     for (size_t i = 0; i < wml_n_passes; i++) {
         const struct wml_pass_result *p = &r->result[i];
-        put_pass(list, wml_passes[i]->name, p->status, p, p->reason);
-        if (p->status == WML_PASS_NOTHING) idle++;
+        put_pass(list, wml_passes[i], r->undone[i] ? WML_PASS_FAILED : p->status, p, r->undone[i] ? r->undone[i] : p->reason);
+        bool off = p->status == WML_PASS_SKIPPED && r->choice[i] != WML_PASS_ON && !wml_passes[i]->on;
+        if (r->undone[i]) show_pass(table, wml_passes[i]->name, WML_PASS_FAILED, p, r->undone[i]);
+        else if (off) n_off++;
+        else if (p->status == WML_PASS_NOTHING || (p->status == WML_PASS_SKIPPED && !r->args->verbose && r->choice[i] == WML_PASS_DEFAULT)) idle++;
         else show_pass(table, wml_passes[i]->name, p->status, p, p->reason);
     }
-    for (size_t i = 0; i < r->args->n_later; i++) {
-        put_pass(list, r->args->later[i].name, WML_PASS_SKIPPED, NULL, "not available in this version");
-        show_pass(table, r->args->later[i].name, WML_PASS_SKIPPED, NULL, "not available in this version");
-    }
-    if (idle) wml_item_line(root, WML_TONE_DIM, "%zu other pass%s found nothing to do.", idle, idle == 1 ? "" : "es");
+    wml_item_line(root, WML_TONE_DIM, "%zu more found nothing to do, %zu are off (--list-capabilities).", idle, n_off);
 }
 
 static void put_verify(struct wml_item *root, const struct wml_optimize_run *r)
 {
     static const struct wml_column columns[] = {
         {.key = "name", .label = "Output", .max_width = 40}, {.key = "cosine", .label = "Cosine", .right = true},
-        {.key = "max_abs", .label = "Max abs", .right = true}, {.key = "sqnr_db", .label = "SQNR dB", .right = true},
+        {.key = "max_abs", .label = "Max abs", .right = true}, {.key = "max_rel", .label = "Max rel", .right = true},
+        {.key = "sqnr_db", .label = "SQNR dB", .right = true},
         {.key = "equal"}};
     struct wml_item *verify = wml_item_object(root, "verify", NULL), *cpu = wml_item_object(verify, "cpu", NULL);
     wml_item_cstr(cpu, "status", NULL, r->verified ? "passed" : "not verified");
@@ -154,6 +155,7 @@ static void put_verify(struct wml_item *root, const struct wml_optimize_run *r)
         wml_item_cstr(row, "name", NULL, v->name);
         wml_item_num(row, "cosine", NULL, v->comparable ? v->c.cosine : NAN, 8, WML_SHOW_PLAIN);
         wml_item_num(row, "max_abs", NULL, v->comparable ? v->c.max_abs : NAN, 12, WML_SHOW_SCIENCE);
+        wml_item_num(row, "max_rel", NULL, v->comparable ? v->max_rel : NAN, 12, WML_SHOW_SCIENCE);
         if (v->comparable && v->c.equal) wml_item_cstr(row, "sqnr_db", NULL, "equal");
         else wml_item_num(row, "sqnr_db", NULL, v->comparable ? v->c.sqnr_db : NAN, 1, WML_SHOW_PLAIN);
         wml_item_bool(row, "equal", NULL, v->comparable && v->c.equal);
@@ -200,28 +202,15 @@ void wml_optimize_report(const struct wml_optimize_run *r, struct wml_report *ou
     put_size(root, r);
     wml_item_int(root, "opset", "Opset", wml_model_opset(r->model, ""), WML_SHOW_PLAIN);
     put_passes(root, r);
+    wml_optimize_explain(r, root);
     put_verify(root, r);
     if (r->args->has_target)
         wml_item_placement(wml_item_find(root, "target"), "placement", root, "Where the nodes run on the target",
                            wml_json_get(reply, "placement"));
     struct wml_item *warnings = wml_item_array(root, "warnings", NULL);
-    for (size_t i = 0; i < r->warning.len; i++) wml_item_cstr(warnings, NULL, NULL, r->warning.at[i]);
-}
-
-void wml_flow_capabilities(struct wml_report *out, bool verbose)
-{
-    static const struct wml_column columns[] = {{.key = "name", .label = "Capability"}, {.key = "category", .label = "Category"},
-                                                {.key = "default", .label = "Default"}, {.key = "summary", .label = "What it does"}};
-    struct wml_item *root = wml_report_root(out);
-    (void)verbose;
-    wml_item_int(root, "schema_version", NULL, 1, WML_SHOW_PLAIN);
-    struct wml_item *table = wml_item_table(root, "capabilities", "Capabilities", columns, WML_COUNT(columns));
-    for (size_t i = 0; i < wml_n_passes; i++) {
-        struct wml_item *row = wml_table_row(table);
-        wml_item_cstr(row, "name", NULL, wml_passes[i]->name);
-        wml_item_cstr(row, "category", NULL, wml_passes[i]->category);
-        wml_item_cstr(row, "default", NULL, wml_passes[i]->on ? "enabled" : "disabled");
-        wml_item_cstr(row, "summary", NULL, wml_passes[i]->summary);
+    for (size_t i = 0; i < r->warning.len; i++) {
+        wml_item_cstr(warnings, NULL, NULL, r->warning.at[i]);
+        wml_item_line(root, WML_TONE_WARN, "Warning: %s", r->warning.at[i]);
     }
-    wml_item_line(root, WML_TONE_DIM, "Switch one with --enable-NAME or --disable-NAME.");
+    if (r->args->diff) wml_item_cstr(root, "diff", "Before and after", r->args->diff);
 }

@@ -155,7 +155,8 @@ static bool settle(void *arg, struct wml_tensor *t)
     return true;
 }
 
-static bool ort_optimise(void *arg, struct wml_model *m, const char *disable, struct wml_model **out, struct wml_err *err)
+static bool ort_optimise(void *arg, struct wml_model *m, bool extended, const char *disable, struct wml_model **out,
+                         struct wml_err *err)
 {
     struct wml_flow_oracle *o = arg;
     struct wml_buf skeleton = {0}, dir = {0}, temp = {0}, path = {0}, bytes = {0};
@@ -167,7 +168,7 @@ static bool ort_optimise(void *arg, struct wml_model *m, const char *disable, st
         struct wml_model_source s = source_of(&skeleton, folder, &dir);
         wml_path_join(&path, wml_buf_view(&temp), WML_STR("optimised.onnx"));
         o->sessions++;
-        ok = wml_oracle_optimise(ort, &s, WML_LEVEL_BASIC, disable, wml_buf_text(&path), err) &&
+        ok = wml_oracle_optimise(ort, &s, extended ? WML_LEVEL_EXTENDED : WML_LEVEL_BASIC, disable, wml_buf_text(&path), err) &&
              wml_file_read(wml_buf_text(&path), UINT64_C(1) << 31, &bytes, err);
     }
     if (ok) ok = wml_onnx_load_bytes((struct wml_span){(const unsigned char *)bytes.ptr, bytes.len}, dir.len ? wml_buf_text(&dir) : NULL, out, err);

@@ -6,46 +6,17 @@
 #include <math.h>
 
 #include "base/map.h"
+#include "flow/html.h"
 #include "os/path.h"
 #include "text/words.h"
 
 enum { CHART_W = 880, CHART_H = 220, PAD_LEFT = 56, PAD_BOTTOM = 26, PAD_TOP = 12, BINS = 40, MAX_POINTS = 2000, TOP = 25, TOP_TYPES = 12 };
 
-static const char style[] =
-    ":root{--bg:#fff;--fg:#1b1f24;--dim:#667;--line:#d8dde3;--card:#f6f8fa;--a:#2563eb;--b:#93c5fd;--warn:#b45309}"
-    "@media(prefers-color-scheme:dark){:root{--bg:#0f1318;--fg:#e6e9ee;--dim:#98a2b0;--line:#2b323b;--card:#171d24;"
-    "--a:#60a5fa;--b:#1e3a8a;--warn:#fbbf24}}"
-    "*{box-sizing:border-box}body{margin:0;background:var(--bg);color:var(--fg);font:15px/1.5 system-ui,sans-serif}"
-    "main{max-width:960px;margin:0 auto;padding:32px 20px 64px}h1{font-size:24px;margin:0}h2{font-size:17px;margin:36px 0 10px}"
-    "small{color:var(--dim);font-weight:400;font-size:13px}.sub{color:var(--dim);margin:4px 0 20px;overflow-wrap:anywhere}.warn{color:var(--warn);font-weight:600}"
-    ".cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(100px,1fr));gap:10px}"
-    ".card{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:12px 10px}"
-    ".card b{display:block;font-size:22px;font-variant-numeric:tabular-nums}.card span{color:var(--dim);font-size:12px}"
-    "table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}td,th{text-align:left;padding:5px 10px 5px 0;"
-    "border-bottom:1px solid var(--line);vertical-align:top;overflow-wrap:anywhere}th{color:var(--dim);font-weight:500;font-size:13px}"
-    "td.n,th.n{text-align:right;white-space:nowrap}.bar{background:var(--b);height:8px;border-radius:4px;min-width:1px;margin-top:8px}"
-    "svg{width:100%;height:auto;background:var(--card);border:1px solid var(--line);border-radius:10px}"
-    "svg text{fill:var(--dim);font-size:11px}svg .grid{stroke:var(--line)}svg .l{fill:none;stroke:var(--a);stroke-width:1.5}"
-    "svg .d{fill:var(--a)}svg .h{fill:var(--a)}svg .m{stroke:var(--warn);stroke-dasharray:4 3}";
-
-static void escaped(struct wml_buf *b, struct wml_str s)
-{
-    for (size_t i = 0; i < s.len; i++) {
-        char c = s.ptr[i];
-        if (c == '&') wml_buf_cstr(b, "&amp;");
-        else if (c == '<') wml_buf_cstr(b, "&lt;");
-        else if (c == '>') wml_buf_cstr(b, "&gt;");
-        else if (c == '"') wml_buf_cstr(b, "&quot;");
-        else if ((unsigned char)c < 0x20 && c != '\n' && c != '\t') wml_buf_char(b, ' ');
-        else wml_buf_char(b, c);
-    }
-}
-
 static void row(struct wml_buf *b, const char *label, struct wml_str value)
 {
     if (!value.len) return;
     wml_buf_fmt(b, "<tr><th>%s</th><td>", label);
-    escaped(b, value);
+    wml_html_escape(b, value);
     wml_buf_cstr(b, "</td></tr>\n");
 }
 
@@ -141,7 +112,7 @@ static void operators(const struct wml_perf_run *r, struct wml_buf *b)
     wml_buf_cstr(b, "<h2>Operators</h2>\n");
     if (t->reason) {
         wml_buf_fmt(b, "<p class=warn>No trace (%s): ", t->reason);
-        escaped(b, wml_str(t->error));
+        wml_html_escape(b, wml_str(t->error));
         wml_buf_cstr(b, "</p>\n");
         return;
     }
@@ -155,11 +126,11 @@ static void operators(const struct wml_perf_run *r, struct wml_buf *b)
         const struct wml_trace_row *o = &t->rows.row.at[i];
         const struct wml_ep *ep = wml_ep_find(o->ep);
         wml_buf_cstr(b, "<tr><td>");
-        escaped(b, o->name);
+        wml_html_escape(b, o->name);
         wml_buf_cstr(b, "</td><td>");
-        escaped(b, o->op_type);
+        wml_html_escape(b, o->op_type);
         wml_buf_cstr(b, "</td><td>");
-        escaped(b, ep ? wml_str(ep->label) : o->ep);
+        wml_html_escape(b, ep ? wml_str(ep->label) : o->ep);
         if (detail) traffic(o->htp, b);
         wml_buf_fmt(b, "</td><td class=n>%.1f</td><td class=n>%.1f</td><td><div class=bar style=\"width:%.0f%%\"></div></td></tr>\n",
                     o->duration_us, o->percent, most > 0 ? 100 * o->percent / most : 0);
@@ -200,7 +171,7 @@ static void types(const struct wml_perf_run *r, struct wml_buf *b)
                     "<th style=\"width:45%\"></th></tr>\n");
     for (size_t i = 0; i < sum.len && i < TOP_TYPES; i++) {
         wml_buf_cstr(b, "<tr><td>");
-        escaped(b, sum.at[i].type);
+        wml_html_escape(b, sum.at[i].type);
         wml_buf_fmt(b, "</td><td class=n>%zu</td><td class=n>%.1f</td><td class=n>%.1f</td><td><div class=bar style=\"width:%.0f%%\"></div></td></tr>\n",
                     sum.at[i].n, sum.at[i].us, sum.at[i].percent, sum.at[0].us > 0 ? 100 * sum.at[i].us / sum.at[0].us : 0);
     }
@@ -220,7 +191,7 @@ static void placement(const struct wml_perf_run *r, struct wml_buf *b)
         const struct wml_json_val *e = wml_json_at(list, i);
         int64_t n = wml_json_get_int(e, "nodes", 0);
         wml_buf_cstr(b, "<tr><td>");
-        escaped(b, wml_json_get_str(e, "ep"));
+        wml_html_escape(b, wml_json_get_str(e, "ep"));
         wml_buf_fmt(b, "</td><td class=n>%" PRId64 "</td><td><div class=bar style=\"width:%.0f%%\"></div></td></tr>\n", n,
                     100 * (double)n / (double)all);
     }
@@ -286,16 +257,16 @@ void wml_perf_html(const struct wml_perf_run *r, struct wml_buf *b)
     const struct wml_json_val *t = wml_perf_target(r);
     struct wml_str name = wml_path_name(wml_str(r->args->model));
     wml_buf_cstr(b, "<!doctype html>\n<html lang=en><meta charset=utf-8><meta name=viewport content=\"width=device-width\">\n<title>");
-    escaped(b, name);
-    wml_buf_fmt(b, " - winml perf</title>\n<style>%s</style>\n<main><h1>", style);
-    escaped(b, name);
+    wml_html_escape(b, name);
+    wml_buf_fmt(b, " - winml perf</title>\n<style>%s</style>\n<main><h1>", wml_html_style);
+    wml_html_escape(b, name);
     wml_buf_cstr(b, "</h1>\n<p class=sub>");
-    escaped(b, wml_json_get_str(t, "ep"));
+    wml_html_escape(b, wml_json_get_str(t, "ep"));
     wml_buf_fmt(b, " on %.*s, %zu runs", WML_ARG(wml_json_get_str(t, "device")), r->sample.len);
     if (wml_json_get_bool(t, "simulated", false)) wml_buf_cstr(b, "<br><span class=warn>Simulated: times are not hardware times.</span>");
     for (size_t i = 0; i < r->warning.len; i++) {
         wml_buf_cstr(b, "<br><span class=warn>");
-        escaped(b, wml_str(r->warning.at[i]));
+        wml_html_escape(b, wml_str(r->warning.at[i]));
         wml_buf_cstr(b, "</span>");
     }
     wml_buf_cstr(b, "</p>\n<div class=cards>\n");

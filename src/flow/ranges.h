@@ -1,12 +1,13 @@
-/* flow/ranges.h - value ranges of inputs that a model carries in its metadata. */
+/* flow/ranges.h - value ranges that suit a model's inputs: from its metadata, else from what the graph does with them. */
 #ifndef WML_FLOW_RANGES_H
 #define WML_FLOW_RANGES_H
 
 #include "graph/model.h"
 #include "worker/feed.h"
 
-/* Reads metadata "winml.io.inputs": [{"name": .., "value_range": [low, high)}, ..]. What cannot be read is
- * left out. Texts live in the arena. */
-void wml_model_ranges(const struct wml_model *m, struct wml_arena *arena, struct wml_feed_spec *into);
+/* Metadata "winml.io.inputs": [{"name": .., "value_range": [low, high)}, ..]; what cannot be read is left out. Inputs
+ * that it does not speak of: indices of a Gather stay inside the table, a single number that is compared with a
+ * constant equals it. Texts live in the arena. */
+void wml_model_ranges(struct wml_model *m, struct wml_arena *arena, struct wml_feed_spec *into);
 
 #endif

@@ -12,7 +12,8 @@ struct wml_verify_row {
     const char *name;
     bool comparable; /* numeric tensors of equal size on both sides */
     bool same;       /* within tolerance */
-    struct wml_compare c;
+    struct wml_compare c; /* the worst of all seeds */
+    double max_rel;       /* largest difference over the largest value */
 };
 
 struct wml_verify {
@@ -22,10 +23,11 @@ struct wml_verify {
 };
 
 /* false: could not be run (err). true: look at passed. Outputs are matched by position and must have equal
- * names. Floats pass at cosine >= 1 - 1e-6 and a largest difference of 1e-3 of the largest value, half
- * floats at 1e-3 and 2e-2; other types must be equal. */
+ * names. Floats pass at cosine >= 1 - 1e-6 and a largest difference of 1e-3 of the largest value (or of 3e-7, the rounding
+ * of numbers around 1), half floats at 1e-3 and 2e-2; other types must be equal. n_seeds runs are made, with the
+ * feed's seed and those after it. */
 bool wml_verify_models(struct wml_ctx *cx, struct wml_model *before, struct wml_model *after,
-                       const struct wml_feed_spec *feed, struct wml_verify *out, struct wml_err *err);
+                       const struct wml_feed_spec *feed, size_t n_seeds, struct wml_verify *out, struct wml_err *err);
 void wml_verify_release(struct wml_verify *v);
 
 #endif

@@ -64,6 +64,6 @@ static bool run(struct wml_pass_run *r, struct wml_err *err)
 }
 
 const struct wml_pass wml_pass_common_subexpression_elimination = {
-    .name = "common-subexpression-elimination", .category = "graph", .on = true, .run = run,
+    .name = "common-subexpression-elimination", .category = "graph", .on = true, .reference_on = true, .run = run,
     .summary = "Merge equal nodes",
 };

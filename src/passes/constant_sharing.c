@@ -63,6 +63,6 @@ static bool run(struct wml_pass_run *r, struct wml_err *err)
 }
 
 const struct wml_pass wml_pass_constant_sharing = {
-    .name = "constant-sharing", .category = "graph", .on = true, .run = run,
+    .name = "constant-sharing", .category = "graph", .on = true, .reference_on = true, .run = run,
     .summary = "Merge equal initializers",
 };

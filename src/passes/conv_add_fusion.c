@@ -22,6 +22,6 @@ static bool run(struct wml_pass_run *r, struct wml_err *err)
 }
 
 const struct wml_pass wml_pass_conv_add_fusion = {
-    .name = "conv-add-fusion", .category = "convolution", .on = true, .run = run,
+    .name = "conv-add-fusion", .category = "convolution", .pipe = "ort_graph", .ort_name = "ConvAddFusion", .level = 1, .on = true, .run = run,
     .summary = "Add the per-channel constant after a Conv to its bias",
 };

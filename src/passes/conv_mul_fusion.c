@@ -22,6 +22,6 @@ static bool run(struct wml_pass_run *r, struct wml_err *err)
 }
 
 const struct wml_pass wml_pass_conv_mul_fusion = {
-    .name = "conv-mul-fusion", .category = "convolution", .on = true, .run = run,
+    .name = "conv-mul-fusion", .category = "convolution", .pipe = "ort_graph", .ort_name = "ConvMulFusion", .level = 1, .on = true, .run = run,
     .summary = "Multiply the weights of a Conv by the per-channel constant after it",
 };

@@ -72,6 +72,6 @@ static bool run(struct wml_pass_run *r, struct wml_err *err)
 }
 
 const struct wml_pass wml_pass_identity_elimination = {
-    .name = "identity-elimination", .category = "elimination", .on = true, .run = run,
+    .name = "identity-elimination", .category = "elimination", .on = true, .reference_on = true, .run = run,
     .summary = "Remove operators that change nothing: Identity, Dropout, no-op Cast, Tile, Pad, + 0, * 1",
 };

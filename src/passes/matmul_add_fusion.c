@@ -41,6 +41,6 @@ static bool run(struct wml_pass_run *r, struct wml_err *err)
 }
 
 const struct wml_pass wml_pass_matmul_add_fusion = {
-    .name = "matmul-add-fusion", .category = "matmul", .on = true, .run = run,
+    .name = "matmul-add-fusion", .category = "matmul", .pipe = "ort_graph", .ort_name = "MatMulAddFusion", .level = 1, .on = true, .run = run,
     .summary = "Turn MatMul and Add of a row into Gemm (rank 2)",
 };

@@ -16,6 +16,7 @@ static const char disabled[] = "ConvBNFusion;ConvMulFusion;ConvAddFusion;MatMulA
 struct guard {
     const char *reason; /* NULL: fine */
     struct wml_str what;
+    bool contrib; /* operators of com.microsoft are fine */
 };
 
 static bool is_onnx(struct wml_str d)
@@ -26,8 +27,9 @@ static bool is_onnx(struct wml_str d)
 static bool look_node(void *arg, struct wml_node *n)
 {
     struct guard *g = arg;
-    if (!is_onnx(n->domain)) *g = (struct guard){"an operator of another domain: ", n->op_type};
-    else if (wml_op_has(n, WML_OP_QUANT)) *g = (struct guard){"quantisation: ", n->op_type};
+    bool fine = is_onnx(n->domain) || (g->contrib && wml_str_is(n->domain, "com.microsoft"));
+    if (!fine) *g = (struct guard){"an operator of another domain: ", n->op_type, g->contrib};
+    else if (wml_op_has(n, WML_OP_QUANT)) *g = (struct guard){"quantisation: ", n->op_type, g->contrib};
     return !g->reason;
 }
 
@@ -52,7 +54,7 @@ static bool look_graph(void *arg, struct wml_graph *graph)
 {
     struct guard *g = arg;
     for (const struct wml_value *v = graph->first_value; v && !g->reason; v = v->next)
-        if (!is_plain((int)wml_value_elem(v))) *g = (struct guard){"a type that ORT's CPU kernels convert: ", wml_str(wml_dtype_name((int)wml_value_elem(v)))};
+        if (!is_plain((int)wml_value_elem(v))) *g = (struct guard){"a type that ORT's CPU kernels convert: ", wml_str(wml_dtype_name((int)wml_value_elem(v))), g->contrib};
     return !g->reason;
 }
 
@@ -72,9 +74,9 @@ static bool same_signature(const struct wml_graph *a, const struct wml_graph *b)
 }
 
 /* Values that survived under their names keep their element types. */
-static const char *compare(const struct wml_model *before, struct wml_model *after)
+static const char *compare(const struct wml_model *before, struct wml_model *after, bool contrib)
 {
-    struct guard g = {0};
+    struct guard g = {.contrib = contrib};
     if (!same_signature(before->graph, after->graph)) return "its inputs or outputs differ";
     wml_graph_walk(after->graph, look_node, &g);
     if (g.reason) return "it holds operators that the model had not";
@@ -111,6 +113,12 @@ static void keep_head(struct wml_model *to, const struct wml_model *from)
     }
 }
 
+static bool uses_contrib(void *arg, struct wml_node *n)
+{
+    (void)arg;
+    return !wml_str_is(n->domain, "com.microsoft");
+}
+
 static bool run(struct wml_pass_run *r, struct wml_err *err)
 {
     struct wml_model *m = r->model, *out = NULL;
@@ -122,24 +130,30 @@ static bool run(struct wml_pass_run *r, struct wml_err *err)
     if (m->graph->n_nodes > MAX_NODES) return wml_pass_skip(r, "more than %d nodes", MAX_NODES);
     if (m->function.len || m->training.len) return wml_pass_skip(r, "the model has functions or training parts");
     if (m->ir_version < WML_IR_SEPARATE_WEIGHTS) return wml_pass_skip(r, "its weights are inputs (IR below 4)");
-    if (wml_graph_walk(m->graph, is_dull, NULL)) return true;
+    enum wml_ort_level level = r->env->ort_level;
+    bool extended = level == WML_ORT_LEVEL_EXTENDED, whole = level != WML_ORT_LEVEL_LEAN;
+    if (!whole && wml_graph_walk(m->graph, is_dull, NULL)) return true;
+    g.contrib = extended;
     wml_graph_walk(m->graph, look_node, &g);
     if (!g.reason) wml_model_each_graph(m, look_graph, &g);
     if (g.reason) return wml_pass_skip(r, "the model holds %s%.*s", g.reason, WML_ARG(g.what));
-    if (!r->env->ort_optimise(r->env->arg, m, disabled, &out, &why)) return wml_pass_skip(r, "ORT cannot: %.200s", why.msg);
-    const char *differs = compare(m, out);
+    if (!r->env->ort_optimise(r->env->arg, m, extended, whole ? NULL : disabled, &out, &why))
+        return wml_pass_skip(r, "ORT cannot: %.200s", why.msg);
+    const char *differs = compare(m, out, extended);
     bool fewer = out->graph->n_nodes < m->graph->n_nodes;
-    if (differs || !fewer) {
+    if (differs || (!fewer && !whole)) {
         wml_model_free(out);
         return !differs || wml_pass_skip(r, "ORT's result was thrown away: %s", differs);
     }
     keep_head(out, m);
-    r->applied = m->graph->n_nodes - out->graph->n_nodes;
+    if (!wml_model_opset(out, "com.microsoft") && !wml_graph_walk(out->graph, uses_contrib, NULL))
+        wml_model_set_opset(out, "com.microsoft", 1);
+    r->applied = fewer ? m->graph->n_nodes - out->graph->n_nodes : 1;
     r->replacement = out;
     return true;
 }
 
 const struct wml_pass wml_pass_ort_graph_optimization = {
-    .name = "ort-graph-optimization", .category = "graph", .on = true, .run = run,
-    .summary = "ORT's own optimiser, basic level, on the CPU, under a guard",
+    .name = "ort-graph-optimization", .category = "graph", .pipe = "ort_graph", .on = true, .reference_on = true, .run = run,
+    .summary = "ORT's own optimiser, basic level (--ort-level names another), on the CPU, under a guard",
 };

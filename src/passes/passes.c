@@ -124,13 +124,12 @@ static bool is_on(size_t i, const enum wml_pass_choice *choice)
     return wml_passes[i]->run && (choice[i] == WML_PASS_ON || (choice[i] == WML_PASS_DEFAULT && wml_passes[i]->on));
 }
 
-bool wml_passes_run(struct wml_model **m, const struct wml_passes_opts *o, struct wml_pass_result *result,
-                    struct wml_err *err)
+bool wml_passes_run(struct wml_model **m, struct wml_passes_opts *o, struct wml_pass_result *result, struct wml_err *err)
 {
     struct wml_arena scratch = {0};
     struct wml_pass_run r = {.model = *m, .env = o->env, .scratch = &scratch, .log = o->log};
     bool ok = true, changed = true;
-    size_t steps = 0;
+    o->n_steps = 0;
     for (size_t i = 0; i < wml_n_passes; i++) {
         result[i] = (struct wml_pass_result){0};
         if (is_on(i, o->choice)) continue;
@@ -143,7 +142,9 @@ bool wml_passes_run(struct wml_model **m, const struct wml_passes_opts *o, struc
         r.round = round;
         for (size_t i = 0; ok && i < wml_n_passes; i++) {
             if (!is_on(i, o->choice) || result[i].status == WML_PASS_FAILED) continue;
-            if (o->max_steps && steps++ >= o->max_steps) goto done;
+            if (o->max_steps && o->n_steps >= o->max_steps) goto done;
+            o->n_steps++;
+            o->last = i;
             r.asked = o->choice[i] == WML_PASS_ON;
             wml_note_progress(o->cx, "Optimizing", wml_passes[i]->name, 0, 0, NULL);
             changed = run_one(wml_passes[i], &r, &result[i], o->now_ns) > 0 || changed;

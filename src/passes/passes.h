@@ -8,6 +8,9 @@
 #include "base/ctx.h"
 #include "graph/model.h"
 
+/* LEAN: ORT's basic level without what our passes do themselves. */
+enum wml_ort_level { WML_ORT_LEVEL_LEAN, WML_ORT_LEVEL_BASIC, WML_ORT_LEVEL_EXTENDED };
+
 struct wml_env { /* any callback may be NULL: the passes that need it are skipped, with that reason */
     void *arg;
     /* Sets the types of values of the top graph that are not known yet. */
@@ -18,8 +21,9 @@ struct wml_env { /* any callback may be NULL: the passes that need it are skippe
                      struct wml_tensor **out, struct wml_err *err);
     /* ORT's own optimiser, on the CPU, over a skeleton: a new model, weights still in the files of m. disable:
      * names of ORT's optimisers to leave out, ';' between. */
-    bool (*ort_optimise)(void *arg, struct wml_model *m, const char *disable, struct wml_model **out,
+    bool (*ort_optimise)(void *arg, struct wml_model *m, bool extended, const char *disable, struct wml_model **out,
                          struct wml_err *err);
+    enum wml_ort_level ort_level;
 };
 
 /* What a pass did to which node, or why it left one alone that looked right. */
@@ -106,8 +110,14 @@ struct wml_passes_opts {
     uint64_t (*now_ns)(void);
     struct wml_pass_log *log; /* NULL: not kept */
     size_t max_steps;         /* stop after that many runs of single passes (bisection); 0: no limit */
+    size_t n_steps;           /* set: how many there were */
+    size_t last;              /* set: index of the pass of the last one */
 };
-bool wml_passes_run(struct wml_model **m, const struct wml_passes_opts *o, struct wml_pass_result *result,
-                    struct wml_err *err);
+bool wml_passes_run(struct wml_model **m, struct wml_passes_opts *o, struct wml_pass_result *result, struct wml_err *err);
+
+/* Completes a choice: what a chosen pass needs is chosen too. WML_E_USAGE with both names when that was switched
+ * off; with the reason when a chosen pass is refused, or makes operators that the target has not. ep: alias of the
+ * target's EP, NULL: the CPU EP. any: do it all the same. */
+bool wml_passes_settle(enum wml_pass_choice *choice, const char *ep, bool any, struct wml_err *err);
 
 #endif

@@ -41,6 +41,6 @@ static bool run(struct wml_pass_run *r, struct wml_err *err)
 }
 
 const struct wml_pass wml_pass_reshape_elimination = {
-    .name = "reshape-elimination", .category = "elimination", .on = true, .run = run,
+    .name = "reshape-elimination", .category = "elimination", .on = true, .reference_on = true, .run = run,
     .summary = "Remove Reshape, Flatten, Squeeze, Unsqueeze that change nothing, join two in a row",
 };

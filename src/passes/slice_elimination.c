@@ -31,5 +31,5 @@ static bool run(struct wml_pass_run *r, struct wml_err *err)
 
 const struct wml_pass wml_pass_slice_elimination = {
     .name = "slice-elimination", .category = "elimination", .pipe = "ort_graph", .ort_name = "EliminateSlice", .level = 1,
-    .on = true, .run = run, .summary = "Remove a Slice that keeps every element",
+    .on = true, .reference_on = true, .run = run, .summary = "Remove a Slice that keeps every element",
 };

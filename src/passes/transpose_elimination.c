@@ -52,6 +52,6 @@ static bool run(struct wml_pass_run *r, struct wml_err *err)
 }
 
 const struct wml_pass wml_pass_transpose_elimination = {
-    .name = "transpose-elimination", .category = "layout", .on = true, .run = run,
+    .name = "transpose-elimination", .category = "layout", .on = true, .reference_on = true, .run = run,
     .summary = "Remove Transposes that change nothing, join two in a row",
 };

@@ -1,0 +1,23 @@
+/* flow/graph_diff.h - which nodes two models do not share. A node is known by the name of its first output. */
+#ifndef WML_FLOW_GRAPH_DIFF_H
+#define WML_FLOW_GRAPH_DIFF_H
+
+#include "graph/model.h"
+
+struct wml_diff_row {
+    struct wml_str op_type, name; /* of the node; op_type with its domain where that is not ONNX's */
+    struct wml_str was;           /* modified: the operator before, absent when it is the same */
+};
+struct wml_diff_rows { struct wml_diff_row *at; size_t len, cap; };
+
+struct wml_graph_diff { /* strings alias the models and the arena */
+    struct wml_arena arena;
+    struct wml_diff_rows removed, added, modified;
+    size_t constants_removed, constants_added; /* by name */
+};
+
+/* Nodes of all graphs. */
+void wml_graph_diff(struct wml_model *before, struct wml_model *after, struct wml_graph_diff *out);
+void wml_graph_diff_release(struct wml_graph_diff *d);
+
+#endif
