@@ -7,6 +7,7 @@
 
 #include "base/ctx.h"
 #include "graph/model.h"
+#include "passes/log.h"
 
 /* LEAN: ORT's basic level without what our passes do themselves. */
 enum wml_ort_level { WML_ORT_LEVEL_LEAN, WML_ORT_LEVEL_BASIC, WML_ORT_LEVEL_EXTENDED };
@@ -25,19 +26,6 @@ struct wml_env { /* any callback may be NULL: the passes that need it are skippe
                          struct wml_err *err);
     enum wml_ort_level ort_level;
 };
-
-/* What a pass did to which node, or why it left one alone that looked right. */
-struct wml_pass_event {
-    const struct wml_pass *pass;
-    struct wml_str op_type, node;
-    struct wml_str reason; /* absent: applied */
-    size_t round;
-};
-struct wml_pass_log { /* zero: empty */
-    struct wml_arena arena;
-    WML_VEC(struct wml_pass_event) v;
-};
-void wml_pass_log_release(struct wml_pass_log *log);
 
 enum wml_pass_status { WML_PASS_NOTHING, WML_PASS_APPLIED, WML_PASS_SKIPPED, WML_PASS_FAILED };
 const char *wml_pass_status_name(enum wml_pass_status s); /* "nothing to do", "applied", ... */
