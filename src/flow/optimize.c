@@ -150,6 +150,8 @@ static bool save_or_undo(struct wml_optimize_run *r, struct wml_err *err)
     for (size_t undone = 0; !wml_optimize_save(r, err); undone++) {
         size_t pass = SIZE_MAX;
         struct wml_err why = *err, ignored = {0};
+        char *tail = strstr(why.msg, "; nothing was written");
+        if (tail) *tail = 0;
         if (!r->differs || undone == MAX_UNDONE || !wml_optimize_blame(r, &pass, &ignored) || pass == SIZE_MAX) return false;
         if (r->stage) wml_dir_remove(r->stage);
         r->stage = NULL;

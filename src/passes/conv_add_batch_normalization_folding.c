@@ -33,13 +33,12 @@ static struct wml_tensor *scaled_addend(struct wml_pass_run *r, const struct wml
     return wml_tensor_own(r->model, (enum wml_dtype)t->dtype, rank, dims, bytes, (size_t)count * width, NULL);
 }
 
-static bool visit(void *arg, struct wml_node *bn)
+static bool visit(struct wml_pass_run *r, struct wml_node *bn, size_t first_slot)
 {
-    struct wml_pass_run *r = arg;
     struct wml_node *add = wml_node_is(bn, "BatchNormalization") ? wml_node_producer(bn, 0) : NULL;
     if (!add || !wml_node_is(add, "Add") || add->graph != bn->graph || wml_value_only_user(add->out[0]) != bn || add->out[0]->pinned)
         return true;
-    for (size_t slot = 0; slot < 2; slot++) {
+    for (size_t slot = first_slot; slot < 2; slot++) { /* of the Conv */
         struct wml_conv c;
         double *g, *b, zero = 0;
         struct wml_tensor *a = wml_constant_of(wml_node_in(add, 1 - slot)), *w, *bias;
@@ -68,13 +67,34 @@ static bool visit(void *arg, struct wml_node *bn)
     return true;
 }
 
+static bool any_side(void *arg, struct wml_node *n)
+{
+    return visit(arg, n, 0);
+}
+
+static bool second(void *arg, struct wml_node *n)
+{
+    return visit(arg, n, 1);
+}
+
 static bool run(struct wml_pass_run *r, struct wml_err *err)
 {
     (void)err;
-    return wml_pass_each(r, visit);
+    return wml_pass_each(r, any_side);
 }
 
 const struct wml_pass wml_pass_conv_add_batch_normalization_folding = {
     .name = "conv-add-batch-normalization-folding", .category = "rewrite", .pipe = "rewrite", .run = run,
     .summary = "Fold BatchNormalization through an Add of a constant (on either side) into the Conv before it",
+};
+
+static bool run_second(struct wml_pass_run *r, struct wml_err *err)
+{
+    (void)err;
+    return wml_pass_each(r, second);
+}
+
+const struct wml_pass wml_pass_add_conv_batch_normalization_folding = {
+    .name = "add-conv-batch-normalization-folding", .category = "rewrite", .pipe = "rewrite", .run = run_second,
+    .summary = "The same, only where the constant is the Add's first operand",
 };
