@@ -137,7 +137,7 @@ def test_case(winml, tmp_path, names, case):
     onnx.save(before, source)
     asked, choice = choose(case, names)
     config.write_text(json.dumps(choice))
-    r = winml("optimize", "-m", source, "-o", out, "-c", config, "--no-verify", "-f", "json")
+    r = winml("optimize", "-m", source, "-o", out, "-c", config, "--no-verify", "--allow-unsafe", "-f", "json")
     assert r.code == 0, r.err
     said = next(p for p in r.json["passes"] if p["name"] == asked)
     got = onnx.load(out)

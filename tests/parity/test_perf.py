@@ -273,10 +273,10 @@ def test_ctrl_c_of_a_child(tmp_path):
 def test_live_chart(tmp_path):
     """On a terminal: a chart that is gone when the report appears."""
     import pty
-    pid, fd = pty.fork()
-    if pid == 0:
-        os.environ.update(TERM="xterm", NO_COLOR="1", COLUMNS="80")
-        os.execv(WINML, [WINML, "perf", "-m", model("orientation"), "--ep", "cpu", "--monitor", "--duration", "1.5", "-o", str(tmp_path / "r.json")])
+    fd, terminal = pty.openpty()
+    p = subprocess.Popen([WINML, "perf", "-m", model("orientation"), "--ep", "cpu", "--monitor", "--duration", "1.5", "-o", str(tmp_path / "r.json")],
+                         stdin=terminal, stdout=terminal, stderr=terminal, env={**os.environ, "TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "80"})
+    os.close(terminal)
     text = b""
     while True:
         try:
@@ -286,7 +286,8 @@ def test_live_chart(tmp_path):
         if not part:
             break
         text += part
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    os.close(fd)
+    assert p.wait(30) == 0
     text = text.decode()
     assert "HW Monitor - orientation.onnx" in text and re.search("[\u2801-\u28ff]", text) and "CPU " in text
     assert text.rindex("\x1b[J") > text.rindex("HW Monitor"), "the panel is erased before the report"
