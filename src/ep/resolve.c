@@ -190,7 +190,8 @@ static bool register_library(struct search *s, const struct wml_ep_library *l, s
     for (size_t i = 0; ok && i < n; i++) mine += belongs(&d[i], l);
     if (ok && !mine) {
         if (!there) wml_ort_unregister(s->ort, wml_buf_text(&name), NULL);
-        ok = wml_fail(err, WML_E_NOT_FOUND, "%s registers, but finds no device on this machine", l->path);
+        wml_fail(err, WML_E_NOT_FOUND, "%s registers, but finds no device on this machine", l->path);
+        ok = wml_hint(err, "check that the device and its driver are there, or name another EP (winml sys --list-ep)");
     }
     wml_buf_release(&name);
     return ok;
