@@ -11,16 +11,6 @@
 #include "text/json.h"
 #include "worker/target.h"
 
-static void absolute(struct wml_json *j, const char *key, const char *path)
-{
-    struct wml_buf full = {0};
-    struct wml_err ignored = {0};
-    wml_json_key(j, key);
-    if (wml_path_absolute(&full, wml_str(path), &ignored)) wml_json_put_str(j, wml_buf_view(&full));
-    else wml_json_put_cstr(j, path);
-    wml_buf_release(&full);
-}
-
 static bool make_stage(struct wml_compile_run *r, struct wml_err *err)
 {
     struct wml_buf path = {0}, full = {0};
@@ -52,8 +42,10 @@ static void write_request(const struct wml_compile_run *r, struct wml_buf *out)
     wml_json_begin(&j, '[');
     for (size_t i = 0; i < r->n; i++) {
         wml_json_begin(&j, '{');
-        absolute(&j, "model", r->unit[i].model);
-        absolute(&j, "output", r->unit[i].staged);
+        wml_json_key(&j, "model");
+        wml_json_put_path(&j, r->unit[i].model);
+        wml_json_key(&j, "output");
+        wml_json_put_path(&j, r->unit[i].staged);
         wml_json_end(&j, '}');
     }
     wml_json_end(&j, ']');

@@ -16,19 +16,15 @@ static void write_request(const char *model, const struct wml_target_spec *spec,
 {
     struct wml_json j = {.out = out};
     struct wml_feed_spec feed = {.seed = 1, .small = true, .range = ranges->range, .n_ranges = ranges->n_ranges};
-    struct wml_buf full = {0};
-    struct wml_err ignored = {0};
-    wml_path_absolute(&full, wml_str(model), &ignored);
     wml_json_begin(&j, '{');
     wml_json_key(&j, "model");
-    wml_json_put_str(&j, full.len ? wml_buf_view(&full) : wml_str(model));
+    wml_json_put_path(&j, model);
     wml_target_spec_put(&j, spec);
     wml_json_key(&j, "feed");
     wml_feed_spec_put(&j, &feed);
     wml_json_key(&j, "outputs");
     wml_json_put_cstr(&j, outputs);
     wml_json_end(&j, '}');
-    wml_buf_release(&full);
 }
 
 static bool infer(struct wml_compile_run *r, const char *model, const struct wml_target_spec *spec,

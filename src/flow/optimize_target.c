@@ -1,7 +1,6 @@
 /* What the target thinks of the result: a child loads the saved file on it and tells where the nodes went.
  * Every outcome is a note in the report; the file is there already. */
 #include "flow/optimize_internal.h"
-#include "os/path.h"
 #include "worker/target.h"
 #include "worker/worker.h"
 
@@ -17,14 +16,13 @@ static void hint_for(struct wml_optimize_run *r)
 
 void wml_optimize_check_target(struct wml_optimize_run *r)
 {
-    struct wml_buf request = {0}, path = {0};
+    struct wml_buf request = {0};
     struct wml_json j = {.out = &request};
     struct wml_worker_reply reply;
     struct wml_err err = {0};
-    if (!wml_path_absolute(&path, wml_str(r->output), &err)) wml_buf_cstr(&path, r->output);
     wml_json_begin(&j, '{');
     wml_json_key(&j, "model");
-    wml_json_put_str(&j, wml_buf_view(&path));
+    wml_json_put_path(&j, r->output);
     wml_target_spec_put(&j, &r->args->target);
     wml_json_end(&j, '}');
     wml_note_progress(r->cx, "Loading on the target", r->name, 0, 0, NULL);
@@ -43,5 +41,4 @@ void wml_optimize_check_target(struct wml_optimize_run *r)
     }
     wml_worker_reply_release(&reply);
     wml_buf_release(&request);
-    wml_buf_release(&path);
 }

@@ -7,16 +7,6 @@
 #include "os/path.h"
 #include "worker/target.h"
 
-static void put_path(struct wml_json *j, const char *key, const char *path)
-{
-    struct wml_buf full = {0};
-    struct wml_err ignored = {0};
-    wml_json_key(j, key);
-    if (wml_path_absolute(&full, wml_str(path), &ignored)) wml_json_put_str(j, wml_buf_view(&full));
-    else wml_json_put_cstr(j, path);
-    wml_buf_release(&full);
-}
-
 /* The options that make the EP of this row write its trace. */
 static void put_target(struct wml_perf_run *r, struct wml_json *j, const char *csv)
 {
@@ -44,7 +34,8 @@ void wml_perf_request(struct wml_perf_run *r, const char *samples, const char *c
     struct wml_json j = {.out = out};
     bool traced = profile != NULL;
     wml_json_begin(&j, '{');
-    put_path(&j, "model", r->running);
+    wml_json_key(&j, "model");
+    wml_json_put_path(&j, r->running);
     put_target(r, &j, csv);
     wml_json_key(&j, "level");
     struct wml_str level = traced ? wml_json_get_str(wml_json_root(r->reply), "level") : WML_NO_STR;

@@ -16,7 +16,7 @@ static bool visit(void *arg, struct wml_node *n)
     wml_node_set_op(conv, "com.microsoft", "FusedConv");
     wml_attr_set_str(conv, "activation", act.name);
     if (act.n_params) wml_attr_set_floats(conv, "activation_params", act.n_params, act.param);
-    if (!wml_model_opset(r->model, "com.microsoft")) wml_model_set_opset(r->model, "com.microsoft", 1);
+    wml_pass_use_contrib(r);
     wml_pass_applied(r, op, name);
     return true;
 }

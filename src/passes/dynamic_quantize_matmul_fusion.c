@@ -61,7 +61,7 @@ static bool visit(void *arg, struct wml_node *n)
     wml_pass_applied(r, last->op_type, new->name);
     if (p.add) wml_node_remove(p.add);
     wml_node_remove(p.mul); /* the rest is dead when nobody else reads it */
-    if (!wml_model_opset(r->model, "com.microsoft")) wml_model_set_opset(r->model, "com.microsoft", 1);
+    wml_pass_use_contrib(r);
     return true;
 }
 

@@ -17,7 +17,7 @@ static bool visit(void *arg, struct wml_node *n)
     wml_node_set_op(gemm, "com.microsoft", "FusedGemm");
     wml_attr_set_str(gemm, "activation", act.name);
     for (size_t i = 0; i < act.n_params; i++) wml_attr_set_float(gemm, param[i], act.param[i]);
-    if (!wml_model_opset(r->model, "com.microsoft")) wml_model_set_opset(r->model, "com.microsoft", 1);
+    wml_pass_use_contrib(r);
     wml_pass_applied(r, op, name);
     return true;
 }

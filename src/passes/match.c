@@ -167,3 +167,8 @@ bool wml_pass_each(struct wml_pass_run *r, bool (*f)(void *arg, struct wml_node 
     struct each e = {r, f};
     return wml_model_each_graph(r->model, each_graph, &e);
 }
+
+void wml_pass_use_contrib(struct wml_pass_run *r)
+{
+    if (!wml_model_opset(r->model, "com.microsoft")) wml_model_set_opset(r->model, "com.microsoft", 1);
+}

@@ -35,6 +35,8 @@ struct wml_value *wml_reshaped_constant(struct wml_pass_run *r, struct wml_value
 bool wml_bypass(struct wml_node *n, struct wml_value *v);
 /* Whether wml_bypass would do it; for passes that must change something else first. */
 bool wml_can_bypass(const struct wml_node *n, const struct wml_value *v);
+/* The model imports com.microsoft from now on. */
+void wml_pass_use_contrib(struct wml_pass_run *r);
 /* The nodes of every graph, sub-graphs included: f may remove the node it gets. */
 bool wml_pass_each(struct wml_pass_run *r, bool (*f)(void *arg, struct wml_node *n));
 

@@ -12,5 +12,5 @@ void wml_fused_matmul_make(struct wml_pass_run *r, struct wml_node *n)
 {
     if (!wml_node_is(n, "MatMul")) return;
     wml_node_set_op(n, "com.microsoft", "FusedMatMul");
-    if (!wml_model_opset(r->model, "com.microsoft")) wml_model_set_opset(r->model, "com.microsoft", 1);
+    wml_pass_use_contrib(r);
 }

@@ -44,7 +44,7 @@ static bool visit(void *arg, struct wml_node *n)
         wml_node_take_output(s, 3, sum);
     }
     wml_node_remove(add);
-    if (!wml_model_opset(r->model, "com.microsoft")) wml_model_set_opset(r->model, "com.microsoft", 1);
+    wml_pass_use_contrib(r);
     return true;
 }
 

@@ -61,6 +61,7 @@ void wml_json_key(struct wml_json *j, const char *key);
 void wml_json_key_str(struct wml_json *j, struct wml_str key);
 void wml_json_put_str(struct wml_json *j, struct wml_str s); /* absent: null. Bad UTF-8 becomes U+FFFD */
 void wml_json_put_cstr(struct wml_json *j, const char *s);
+void wml_json_put_path(struct wml_json *j, const char *path); /* absolute, for a reader with another current folder */
 void wml_json_put_int(struct wml_json *j, int64_t v);
 void wml_json_put_uint(struct wml_json *j, uint64_t v);
 /* Shortest text that reads back the same, "0.1"; NaN and infinities: null. */

@@ -1,4 +1,5 @@
 /* JSON written in calling order into a buffer. */
+#include "os/path.h"
 #include "text/json.h"
 
 #include <inttypes.h>
@@ -94,6 +95,15 @@ void wml_json_put_str(struct wml_json *j, struct wml_str s)
 void wml_json_put_cstr(struct wml_json *j, const char *s)
 {
     wml_json_put_str(j, wml_str(s));
+}
+
+void wml_json_put_path(struct wml_json *j, const char *path)
+{
+    struct wml_buf full = {0};
+    struct wml_err ignored = {0};
+    if (wml_path_absolute(&full, wml_str(path), &ignored)) wml_json_put_str(j, wml_buf_view(&full));
+    else wml_json_put_cstr(j, path);
+    wml_buf_release(&full);
 }
 
 void wml_json_put_int(struct wml_json *j, int64_t v)
