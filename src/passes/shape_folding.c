@@ -41,15 +41,15 @@ static bool fold_gather(struct wml_pass_run *r, struct wml_node *n)
     int64_t *at, *sizes, one;
     size_t count;
     if (!shape || !wml_node_is(shape, "Shape") || wml_attr_int(n, "axis", 0) != 0) return true;
-    if (wml_attr_find(shape, "start") || wml_attr_find(shape, "end")) return true;
     const struct wml_value *x = wml_node_in(shape, 0);
-    int64_t rank = x ? wml_value_rank(x) : -1;
+    int64_t rank = x ? wml_value_rank(x) : -1, from, to;
     struct wml_tensor *t = wml_constant_of(index);
     if (rank < 0 || !t || t->dims.len > 1 || !wml_constant_ints(r, index, &at, &count)) return true;
+    from = clamp(wml_attr_int(shape, "start", 0), rank), to = clamp(wml_attr_int(shape, "end", rank), rank);
     sizes = WML_NEW_ARRAY(r->scratch, int64_t, count + 1);
     for (size_t i = 0; i < count; i++) {
-        int64_t axis = at[i] < 0 ? at[i] + rank : at[i];
-        if (axis < 0 || axis >= rank) return true;
+        int64_t axis = at[i] < 0 ? at[i] + to : at[i] + from;
+        if (axis < from || axis >= to) return true;
         sizes[i] = wml_value_axis(x, (size_t)axis).size;
         if (sizes[i] < 0) return true;
     }

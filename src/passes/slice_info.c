@@ -87,3 +87,38 @@ bool wml_slice_is_whole(const struct wml_slice *s)
         if (s->start[i] != 0 || s->count[i] != s->size[i] || (s->step[i] != 1 && s->size[i] > 1)) return false;
     return true;
 }
+
+/* One step up: what this Slice or Split was made from, and where v starts in it. */
+static bool cut_from(struct wml_pass_run *r, const struct wml_value *v, size_t axis, struct wml_value **of, int64_t *start)
+{
+    const struct wml_node *n = v->def;
+    struct wml_slice s;
+    *start = 0;
+    if (!n) return false;
+    *of = wml_node_in(n, 0);
+    if (wml_slice_of(r, n, &s)) {
+        if (s.n != 1 || s.axis[0] != axis || s.step[0] != 1) return false;
+        *start = s.start[0];
+        return true;
+    }
+    int64_t along = wml_attr_int(n, "axis", 0);
+    if (!wml_node_is(n, "Split") || (along < 0 ? along + wml_value_rank(v) : along) != (int64_t)axis) return false;
+    for (size_t i = 0; i < v->def_slot; i++) {
+        if (!n->out[i] || wml_value_rank(n->out[i]) <= (int64_t)axis || wml_value_axis(n->out[i], axis).size < 0) return false;
+        *start += wml_value_axis(n->out[i], axis).size;
+    }
+    return true;
+}
+
+bool wml_piece_of(struct wml_pass_run *r, struct wml_value *v, size_t axis, struct wml_piece *out)
+{
+    int64_t start;
+    struct wml_value *of;
+    if (wml_value_rank(v) <= (int64_t)axis || wml_value_axis(v, axis).size < 0) return false;
+    *out = (struct wml_piece){v, 0, wml_value_axis(v, axis).size};
+    while (cut_from(r, out->of, axis, &of, &start)) {
+        out->of = of;
+        out->start += start;
+    }
+    return true;
+}

@@ -17,4 +17,13 @@ bool wml_slice_of(struct wml_pass_run *r, const struct wml_node *n, struct wml_s
 /* It takes every element of every axis in order. */
 bool wml_slice_is_whole(const struct wml_slice *s);
 
+/* Elements start, start + 1, ... count of them, of one axis of a value. */
+struct wml_piece {
+    struct wml_value *of;
+    int64_t start, count;
+};
+/* v as a piece of what it was cut from, along axis alone, by however many Slices and Splits; v itself, whole, when it
+ * was not. false: the axis has no known size. */
+bool wml_piece_of(struct wml_pass_run *r, struct wml_value *v, size_t axis, struct wml_piece *out);
+
 #endif
