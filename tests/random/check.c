@@ -1,0 +1,168 @@
+/* One case: original, optimised, compared. */
+#include "check.h"
+
+#include "graph/graph.h"
+#include "graph/text.h"
+#include "onnx/onnx.h"
+#include "os/sys.h"
+
+enum { NOISES = 8 };
+
+static void fill(struct wml_rng *rng, const struct gen_input *in, struct rc_tensor *t)
+{
+    uint64_t n = 1, bytes = 0;
+    for (size_t i = 0; i < t->rank; i++) n *= (uint64_t)t->dim[i];
+    wml_dtype_bytes((int)t->t, n, &bytes);
+    t->bytes = (size_t)bytes;
+    for (uint64_t i = 0; i < n; i++) {
+        double x = wml_dtype_is_float((int)t->t) ? in->low + (in->high - in->low) * wml_rng_unit(rng)
+                                                 : (double)wml_rng_range(rng, (int64_t)in->low, (int64_t)in->high + 1);
+        wml_dtype_store((int)t->t, t->data, (size_t)i, x);
+    }
+}
+
+/* The first feed has the sizes the graph was made with and leaves defaults alone; the second has neither. */
+void rc_feeds(const struct gen *g, struct wml_arena *a, struct rc_case *c)
+{
+    struct wml_rng rng = {g->rng.state ^ 0x5DEECE66Du};
+    c->n_feeds = RC_FEEDS;
+    for (size_t k = 0; k < RC_FEEDS; k++) {
+        struct rc_tensors *f = &c->feed[k];
+        f->at = WML_NEW_ARRAY(a, struct rc_tensor, g->n_inputs + 1);
+        for (size_t i = 0; i < g->n_inputs; i++) {
+            const struct gen_input *in = &g->input[i];
+            if (in->optional && !k) continue;
+            struct rc_tensor *t = &f->at[f->n++];
+            *t = (struct rc_tensor){.name = wml_arena_cstr(a, wml_str(in->name)), .t = in->t, .rank = in->rank, .is_tensor = true};
+            t->dim = WML_NEW_ARRAY(a, int64_t, in->rank + 1);
+            size_t room = 16;
+            for (size_t d = 0; d < in->rank; d++) {
+                t->dim[d] = in->batch[d] && k ? g->batch + 1 : in->dim[d];
+                room *= (size_t)t->dim[d] + 1;
+            }
+            t->data = wml_arena_zalloc(a, room);
+            fill(&rng, in, t);
+        }
+    }
+}
+
+static void bad(struct rc_result *r, enum rc_verdict v, const char *what, const char *why)
+{
+    if (r->why[0] && why == r->why) {
+        char copy[1024];
+        snprintf(copy, sizeof copy, "%.1000s", why);
+        snprintf(r->why, sizeof r->why, "%s: %s", what, copy);
+    } else snprintf(r->why, sizeof r->why, "%s: %.1000s", what, why);
+    r->verdict = v;
+}
+
+static bool optimise(const struct rc_env *e, const struct rc_case *c, struct wml_str *after, struct rc_result *r, struct wml_err *err)
+{
+    struct wml_model *m = NULL;
+    struct wml_flow_oracle oracle = {.cx = e->cx};
+    struct wml_env env = wml_flow_env(&oracle);
+    env.ort_level = c->level;
+    struct wml_passes_opts opts = {.env = &env, .choice = c->choice, .cx = e->cx, .now_ns = wml_now_ns};
+    r->pass = WML_NEW_ARRAY(e->arena, struct wml_pass_result, wml_n_passes);
+    bool ok = rc_load(c->bytes, &m, err) && wml_model_check(m, err);
+    if (ok) {
+        r->nodes_before = m->graph->n_nodes;
+        ok = wml_passes_run(&m, &opts, r->pass, err);
+    }
+    if (ok) {
+        struct wml_buf text = {0};
+        r->nodes_after = m->graph->n_nodes;
+        wml_model_text(m, WML_TEXT_HEADER | WML_TEXT_TYPES, &text);
+        r->after = wml_arena_str(e->arena, wml_buf_view(&text));
+        wml_buf_release(&text);
+        ok = rc_encode(e, m, after, err);
+    }
+    wml_model_free(m);
+    return ok;
+}
+
+/* Differences that noise makes as well are rounding. */
+static void judge(const struct rc_env *e, const struct rc_case *c, size_t feed, const struct rc_tensors *a, const struct rc_tensors *b,
+                  struct rc_result *r)
+{
+    struct rc_tensors noise[NOISES];
+    struct wml_err err = {0};
+    size_t n = 0;
+    for (uint64_t k = 0; k < NOISES; k++) {
+        struct wml_str noisy;
+        err = (struct wml_err){0};
+        if (rc_noisy(e, c->bytes, 1000 * (k + 1), &noisy, &err) && rc_run(e, noisy, &c->feed[feed], &noise[n], &err)) n++;
+    }
+    r->feed = feed;
+    if (n && rc_equal(a, b, noise, n, r->why, sizeof r->why)) r->verdict = RC_ROUNDING;
+    else bad(r, RC_DIFFERS, n ? "another answer" : "another answer, and no run with noise", n ? r->why : err.msg[0] ? err.msg : r->why);
+}
+
+static const char *failed_pass(const struct rc_result *r)
+{
+    for (size_t i = 0; i < wml_n_passes; i++)
+        if (r->pass[i].status == WML_PASS_FAILED) return wml_passes[i]->name;
+    return NULL;
+}
+
+static void mark(const struct rc_env *e, char what)
+{
+    if (e->phase) e->phase(e->arg, what);
+}
+
+/* Both sides are open; runs: the feeds that the original takes. */
+static void compare(const struct rc_env *e, const struct rc_case *c, struct wml_session *a, struct wml_session *b, const bool *runs,
+                    const struct rc_tensors *before, struct rc_result *r)
+{
+    struct rc_tensors after = {0};
+    struct wml_err err = {0};
+    char why[512];
+    if (!rc_same_interface(a, b, why, sizeof why)) {
+        bad(r, RC_BROKEN, "the interface", why);
+        return;
+    }
+    for (size_t k = 0; k < c->n_feeds; k++) {
+        if (!runs[k]) continue;
+        r->feed = k;
+        if (!rc_run_open(e, b, &c->feed[k], &after, &err)) {
+            bad(r, RC_BROKEN, "the result does not run", err.msg);
+            return;
+        }
+        if (c->lossy || rc_equal(&before[k], &after, NULL, 0, r->why, sizeof r->why)) continue;
+        judge(e, c, k, &before[k], &after, r);
+        if (r->verdict >= RC_DIFFERS) return;
+    }
+}
+
+void rc_check(const struct rc_env *e, const struct rc_case *c, struct rc_result *r)
+{
+    struct rc_tensors before[RC_FEEDS];
+    struct wml_err err = {0}, refusal = {0};
+    struct wml_session *a = NULL, *b = NULL;
+    struct wml_str bytes;
+    bool runs[RC_FEEDS] = {0};
+    *r = (struct rc_result){.verdict = RC_SAME};
+    mark(e, 'g');
+    bool open = rc_open(e, c->bytes, &a, &refusal);
+    for (size_t k = 0; open && k < c->n_feeds; k++) runs[k] = rc_run_open(e, a, &c->feed[k], &before[k], k ? &err : &refusal);
+    mark(e, 'p');
+    err = (struct wml_err){0};
+    bool done = optimise(e, c, &bytes, r, &err);
+    const char *pass = failed_pass(r);
+    mark(e, 'r');
+    if (!done) bad(r, RC_BROKEN, "the passes failed", err.msg);
+    else if (!runs[0]) bad(r, RC_REFUSED, "refused", refusal.msg);
+    else if (pass) bad(r, RC_BROKEN, pass, r->pass[wml_pass_find(wml_str(pass))].reason);
+    else if (!rc_open(e, bytes, &b, &err)) bad(r, RC_BROKEN, "the result is refused", err.msg);
+    else compare(e, c, a, b, runs, before, r);
+    wml_session_close(a);
+    wml_session_close(b);
+}
+
+void rc_choice_text(const enum wml_pass_choice *choice, struct wml_buf *out)
+{
+    for (size_t i = 0; i < wml_n_passes; i++) {
+        bool on = wml_passes[i]->run && (choice[i] == WML_PASS_ON || (choice[i] == WML_PASS_DEFAULT && wml_passes[i]->on));
+        if (on) wml_buf_fmt(out, " %s", wml_passes[i]->name);
+    }
+}

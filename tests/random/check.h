@@ -1,0 +1,78 @@
+/* check.h - one model and what it is fed with: run as it is, optimised, run again, compared. */
+#ifndef WML_TESTS_RANDOM_CHECK_H
+#define WML_TESTS_RANDOM_CHECK_H
+
+#include "flow/oracle.h"
+#include "gen.h"
+
+struct rc_tensor { /* owned by the arena of what holds it */
+    const char *name;
+    enum wml_dtype t;
+    size_t rank;
+    int64_t *dim;
+    void *data;
+    size_t bytes;
+    bool is_tensor;
+};
+struct rc_tensors {
+    struct rc_tensor *at;
+    size_t n;
+};
+
+enum { RC_FEEDS = 2 };
+
+struct rc_case {
+    struct wml_str bytes; /* the model */
+    struct rc_tensors feed[RC_FEEDS];
+    size_t n_feeds;
+    enum wml_pass_choice *choice;
+    enum wml_ort_level level;
+    bool lossy; /* answers may differ by design: only that nothing breaks is checked */
+};
+
+enum rc_verdict {
+    RC_SAME,
+    RC_ROUNDING, /* differs no more than the original under noise of the size of rounding */
+    RC_REFUSED,  /* ONNX Runtime does not take the original */
+    RC_DIFFERS,  /* the failures start here */
+    RC_BROKEN    /* the passes failed, or ONNX Runtime does not take the result */
+};
+
+struct rc_result {
+    enum rc_verdict verdict;
+    char why[1400];
+    size_t feed; /* the first that shows it */
+    size_t nodes_before, nodes_after;
+    struct wml_pass_result *pass;
+    struct wml_str after; /* the optimised model's text when it was bad */
+};
+
+struct rc_env {
+    struct wml_ctx *cx;
+    struct wml_arena *arena; /* of results */
+    void *arg;
+    void (*phase)(void *arg, char what); /* 'g' original, 'p' passes, 'r' result; may be NULL */
+};
+
+void rc_check(const struct rc_env *e, const struct rc_case *c, struct rc_result *r);
+/* Feeds of a generated graph. */
+void rc_feeds(const struct gen *g, struct wml_arena *a, struct rc_case *c);
+/* A smaller case with the same kind of failure. */
+void rc_shrink(const struct rc_env *e, struct rc_case *c, struct rc_result *r);
+/* Names of passes that are on, a blank before each. */
+void rc_choice_text(const enum wml_pass_choice *choice, struct wml_buf *out);
+
+/* --- run.c --- */
+bool rc_open(const struct rc_env *e, struct wml_str bytes, struct wml_session **out, struct wml_err *err);
+/* The answers; more is fed than the model has inputs at times. */
+bool rc_run_open(const struct rc_env *e, struct wml_session *s, const struct rc_tensors *feed, struct rc_tensors *out, struct wml_err *err);
+bool rc_run(const struct rc_env *e, struct wml_str bytes, const struct rc_tensors *feed, struct rc_tensors *out, struct wml_err *err);
+bool rc_same_interface(const struct wml_session *a, const struct wml_session *b, char *why, size_t size);
+/* Within tolerance; noise: the original's answers under noise. */
+bool rc_equal(const struct rc_tensors *a, const struct rc_tensors *b, const struct rc_tensors *noise, size_t n_noise, char *why, size_t size);
+/* The model with noise behind every float of its top graph. */
+bool rc_noisy(const struct rc_env *e, struct wml_str bytes, uint64_t seed, struct wml_str *out, struct wml_err *err);
+bool rc_encode(const struct rc_env *e, struct wml_model *m, struct wml_str *out, struct wml_err *err);
+bool rc_load(struct wml_str bytes, struct wml_model **out, struct wml_err *err);
+
+#endif

@@ -1,0 +1,259 @@
+/* Runs models in ONNX Runtime, its optimisations off, and compares answers.
+ *
+ * Answers may differ by rounding, and some graphs amplify it beyond any fixed tolerance: a difference of equal
+ * numbers, a comparison, a division by nearly zero. So where answers differ the original is run again with noise
+ * of a few units in the last place behind every float; what changes under noise may change under a rewrite. */
+#include "check.h"
+
+#include <math.h>
+
+#include "onnx/onnx.h"
+
+static struct rc_tensor copy_view(struct wml_arena *a, const char *name, const struct wml_tensor_view *v)
+{
+    struct rc_tensor t = {.name = wml_arena_cstr(a, wml_str(name)), .t = v->dtype, .rank = v->rank, .bytes = v->bytes, .is_tensor = v->is_tensor};
+    t.dim = WML_NEW_ARRAY(a, int64_t, v->rank + 1);
+    t.data = wml_arena_zalloc(a, v->bytes + 1);
+    if (v->rank) memcpy(t.dim, v->dim, v->rank * sizeof *t.dim);
+    if (v->data && v->bytes) memcpy(t.data, v->data, v->bytes);
+    return t;
+}
+
+static const struct rc_tensor *named(const struct rc_tensors *f, const char *name)
+{
+    for (size_t i = 0; i < f->n; i++)
+        if (!strcmp(f->at[i].name, name)) return &f->at[i];
+    return NULL;
+}
+
+bool rc_open(const struct rc_env *e, struct wml_str bytes, struct wml_session **out, struct wml_err *err)
+{
+    struct wml_ort *ort;
+    struct wml_model_source s = {.bytes = {(const unsigned char *)bytes.ptr, bytes.len}};
+    struct wml_session_opts opts = {.threads = 1};
+    return wml_ort_open(e->cx, &ort, err) && wml_session_open(ort, &s, &opts, out, err);
+}
+
+bool rc_run_open(const struct rc_env *e, struct wml_session *s, const struct rc_tensors *feed, struct rc_tensors *out, struct wml_err *err)
+{
+    size_t n, n_more, n_out;
+    const struct wml_io *in = wml_session_inputs(s, &n), *more = wml_session_optional_inputs(s, &n_more), *io = wml_session_outputs(s, &n_out);
+    struct wml_tensor_view *view = WML_NEW_ARRAY(e->arena, struct wml_tensor_view, n + n_more + 1);
+    struct wml_run *run = NULL;
+    for (size_t i = 0; i < n + n_more; i++) {
+        const struct rc_tensor *t = named(feed, i < n ? in[i].name : more[i - n].name);
+        if (t) view[i] = (struct wml_tensor_view){t->t, t->rank, t->dim, t->data, t->bytes, true};
+    }
+    bool ok = wml_run_new(s, view, n + n_more, &run, err) && wml_run_once(run, err);
+    *out = (struct rc_tensors){WML_NEW_ARRAY(e->arena, struct rc_tensor, n_out + 1), n_out};
+    for (size_t i = 0; ok && i < n_out; i++) {
+        struct wml_tensor_view v = {0};
+        ok = wml_run_output(run, i, &v, err);
+        if (ok) out->at[i] = copy_view(e->arena, io[i].name, &v);
+    }
+    wml_run_free(run);
+    return ok;
+}
+
+bool rc_run(const struct rc_env *e, struct wml_str bytes, const struct rc_tensors *feed, struct rc_tensors *out, struct wml_err *err)
+{
+    struct wml_session *s = NULL;
+    bool ok = rc_open(e, bytes, &s, err) && rc_run_open(e, s, feed, out, err);
+    wml_session_close(s);
+    return ok;
+}
+
+/* --- the interface --- */
+
+static bool same_io(const struct wml_io *a, const struct wml_io *b, bool sizes)
+{
+    if (strcmp(a->name, b->name) || a->kind != b->kind || a->dtype != b->dtype) return false;
+    if (!sizes) return true;
+    if (a->has_shape != b->has_shape || a->rank != b->rank) return false;
+    for (size_t i = 0; i < a->rank; i++)
+        if (a->dim[i] != b->dim[i] || strcmp(a->symbol[i], b->symbol[i])) return false;
+    return true;
+}
+
+/* Sizes of outputs may become known. */
+static bool known_same(const struct wml_io *a, const struct wml_io *b)
+{
+    if (!same_io(a, b, false)) return false;
+    if (!a->has_shape || !b->has_shape) return true;
+    if (a->rank != b->rank) return false;
+    for (size_t i = 0; i < a->rank; i++)
+        if (a->dim[i] >= 0 && b->dim[i] >= 0 && a->dim[i] != b->dim[i]) return false;
+    return true;
+}
+
+static bool same_list(const struct wml_io *a, size_t n, const struct wml_io *b, size_t k, const char *what, char *why, size_t size)
+{
+    if (n != k) {
+        snprintf(why, size, "%zu %ss became %zu", n, what, k);
+        return false;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (what[0] == 'o' ? known_same(&a[i], &b[i]) : same_io(&a[i], &b[i], true)) continue;
+        snprintf(why, size, "%s %zu (%s) became another (%s)", what, i, a[i].name, b[i].name);
+        return false;
+    }
+    return true;
+}
+
+bool rc_same_interface(const struct wml_session *a, const struct wml_session *b, char *why, size_t size)
+{
+    size_t n, k;
+    const struct wml_io *x = wml_session_inputs(a, &n), *y = wml_session_inputs(b, &k);
+    if (!same_list(x, n, y, k, "input", why, size)) return false;
+    x = wml_session_optional_inputs(a, &n);
+    y = wml_session_optional_inputs(b, &k);
+    if (!same_list(x, n, y, k, "input with a default", why, size)) return false;
+    x = wml_session_outputs(a, &n);
+    y = wml_session_outputs(b, &k);
+    return same_list(x, n, y, k, "output", why, size);
+}
+
+/* --- answers --- */
+
+static uint64_t count_of(const struct rc_tensor *t)
+{
+    uint64_t n = 1;
+    for (size_t i = 0; i < t->rank; i++) n *= (uint64_t)t->dim[i];
+    return n;
+}
+
+static double largest(const struct rc_tensor *t, uint64_t n)
+{
+    double most = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        double x = fabs(wml_dtype_load((int)t->t, t->data, (size_t)i));
+        if (isfinite(x) && x > most) most = x;
+    }
+    return most;
+}
+
+/* What noise does to element i; INFINITY where it is no number with or without. */
+static double sway(const struct rc_tensor *a, const struct rc_tensors *noise, size_t n_noise, size_t output, size_t i)
+{
+    double x = wml_dtype_load((int)a->t, a->data, i), most = 0;
+    for (size_t k = 0; k < n_noise; k++) {
+        const struct rc_tensor *t = &noise[k].at[output];
+        if (count_of(t) != count_of(a)) return INFINITY;
+        double y = wml_dtype_load((int)t->t, t->data, i);
+        if (x == y || (isnan(x) && isnan(y))) continue;
+        if (!isfinite(x) || !isfinite(y)) return INFINITY;
+        most = fmax(most, fabs(x - y));
+    }
+    return most;
+}
+
+static bool equal_tensor(const struct rc_tensor *a, const struct rc_tensor *b, size_t output, const struct rc_tensors *noise, size_t n_noise,
+                         char *why, size_t size)
+{
+    bool real = wml_dtype_is_float((int)a->t), half = real && wml_dtype_info((int)a->t)->bits < 32;
+    uint64_t n = count_of(a);
+    double scale = real ? largest(a, n) : 0, rel = half ? 2e-2 : 2e-5;
+    bool any_sway = false;
+    for (uint64_t i = 0; n_noise && !real && i < n; i++) any_sway = any_sway || sway(a, noise, n_noise, output, (size_t)i) > 0;
+    for (uint64_t i = 0; i < n; i++) {
+        double x = wml_dtype_load((int)a->t, a->data, (size_t)i), y = wml_dtype_load((int)b->t, b->data, (size_t)i);
+        if (x == y || (isnan(x) && isnan(y))) continue;
+        double s = n_noise ? sway(a, noise, n_noise, output, (size_t)i) : 0;
+        if (isinf(s) || (!real && any_sway)) continue;
+        double room = real ? rel * fmax(fabs(x), fabs(y)) + 1e-5 * scale + (half ? 1e-3 : 1e-7) + 8 * s : 0;
+        if (isfinite(x) && isfinite(y) && fabs(x - y) <= room) continue;
+        snprintf(why, size, "%s[%llu]: %.9g became %.9g (allowed %.3g, under noise %.3g, largest %.3g)", a->name, (unsigned long long)i, x, y,
+                 room, s, scale);
+        return false;
+    }
+    return true;
+}
+
+bool rc_equal(const struct rc_tensors *a, const struct rc_tensors *b, const struct rc_tensors *noise, size_t n_noise, char *why, size_t size)
+{
+    for (size_t i = 0; i < a->n; i++) {
+        const struct rc_tensor *x = &a->at[i], *y = &b->at[i];
+        bool shape = x->is_tensor == y->is_tensor && x->t == y->t && x->rank == y->rank && !memcmp(x->dim, y->dim, x->rank * sizeof *x->dim);
+        if (!shape) {
+            snprintf(why, size, "%s: another type or shape (rank %zu, %zu bytes became rank %zu, %zu bytes)", x->name, x->rank, x->bytes, y->rank,
+                     y->bytes);
+            return false;
+        }
+        if (x->is_tensor && !equal_tensor(x, y, i, noise, n_noise, why, size)) return false;
+    }
+    return true;
+}
+
+/* --- noise --- */
+
+bool rc_load(struct wml_str bytes, struct wml_model **out, struct wml_err *err)
+{
+    return wml_onnx_load_bytes((struct wml_span){(const unsigned char *)bytes.ptr, bytes.len}, NULL, out, err);
+}
+
+bool rc_encode(const struct rc_env *e, struct wml_model *m, struct wml_str *out, struct wml_err *err)
+{
+    struct wml_buf b = {0};
+    bool ok = wml_onnx_encode(m, &b, err);
+    *out = wml_arena_str(e->arena, wml_buf_view(&b));
+    wml_buf_release(&b);
+    return ok;
+}
+
+static void add_noise(struct wml_value *v, enum wml_dtype t, uint64_t seed)
+{
+    bool half = t == WML_F16;
+    struct wml_graph *g = v->graph;
+    struct wml_node *before = v->def ? v->def->next : g->first;
+    struct wml_value *x = v, *y;
+    struct wml_node *n;
+    struct wml_use *uses[256];
+    size_t n_uses = 0;
+    for (struct wml_use *u = v->uses; u && n_uses < 256; u = u->next) uses[n_uses++] = u;
+    if (!n_uses || !before) return;
+    if (half) {
+        n = wml_node_new(before, "", "Cast");
+        wml_node_add_input(n, v);
+        wml_attr_set_int(n, "to", WML_F32);
+        x = wml_node_add_output(n, WML_STR("noise"));
+    }
+    n = wml_node_new(before, "", "RandomUniformLike");
+    wml_node_add_input(n, x);
+    wml_attr_set_float(n, "low", half ? 1 - 5e-4f : 1 - 1e-6f);
+    wml_attr_set_float(n, "high", half ? 1 + 5e-4f : 1 + 1e-6f);
+    wml_attr_set_float(n, "seed", (float)(seed % 100000));
+    y = wml_node_add_output(n, WML_STR("noise"));
+    n = wml_node_new(before, "", "Mul");
+    wml_node_add_input(n, x);
+    wml_node_add_input(n, y);
+    y = wml_node_add_output(n, WML_STR("noise"));
+    if (half) {
+        n = wml_node_new(before, "", "Cast");
+        wml_node_add_input(n, y);
+        wml_attr_set_int(n, "to", WML_F16);
+        y = wml_node_add_output(n, WML_STR("noise"));
+    }
+    for (size_t i = 0; i < n_uses; i++) wml_node_set_input(uses[i]->node, uses[i]->slot, y);
+}
+
+bool rc_noisy(const struct rc_env *e, struct wml_str bytes, uint64_t seed, struct wml_str *out, struct wml_err *err)
+{
+    struct wml_model *m = NULL;
+    struct wml_flow_oracle oracle = {.cx = e->cx};
+    struct wml_env env = wml_flow_env(&oracle);
+    size_t n = 0;
+    bool ok = rc_load(bytes, &m, err) && env.infer_types(env.arg, m, &n, err);
+    if (ok) {
+        /* ORT has no kernel of RandomUniformLike for opset 22; what else changed there is in none of these graphs */
+        if (wml_model_opset(m, "") > 21) wml_model_set_opset(m, "", 21);
+        struct wml_value *last = m->graph->last_value;
+        for (struct wml_value *v = m->graph->first_value, *next; v; v = next) {
+            enum wml_dtype t = wml_value_elem(v);
+            next = v == last ? NULL : v->next;
+            if (t == WML_F32 || t == WML_F64 || t == WML_F16) add_noise(v, t, seed++);
+        }
+        ok = rc_encode(e, m, out, err);
+    }
+    wml_model_free(m);
+    return ok;
+}
