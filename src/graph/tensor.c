@@ -115,13 +115,20 @@ static bool gather_bytes(void *arg, const void *bytes, size_t n, struct wml_err 
     return true;
 }
 
-static bool derived_bytes(struct wml_model *m, struct wml_tensor *t, struct wml_span *out, struct wml_err *err)
+bool wml_tensor_open_sources(struct wml_model *m, const struct wml_tensor *t, struct wml_err *err)
 {
     struct wml_span ignored;
-    if (t->derived->source) {
-        struct wml_tensor *source = (struct wml_tensor *)(uintptr_t)t->derived->source;
-        if (!wml_tensor_bytes(m, source, &ignored, err)) return false;
-    }
+    if (t->payload != WML_PAYLOAD_DERIVED) return true;
+    const struct wml_derived *how = t->derived;
+    if (how->source && !wml_tensor_bytes(m, (struct wml_tensor *)(uintptr_t)how->source, &ignored, err)) return false;
+    for (size_t i = 0; i < how->n_also; i++)
+        if (!wml_tensor_bytes(m, (struct wml_tensor *)(uintptr_t)how->also[i], &ignored, err)) return false;
+    return true;
+}
+
+static bool derived_bytes(struct wml_model *m, struct wml_tensor *t, struct wml_span *out, struct wml_err *err)
+{
+    if (!wml_tensor_open_sources(m, t, err)) return false;
     unsigned char *block = wml_big_alloc(t->derived->size + 1, err);
     if (!block) return false;
     wml_model_own(m, block);

@@ -19,10 +19,13 @@ enum wml_payload { WML_PAYLOAD_NONE, WML_PAYLOAD_BORROWED, WML_PAYLOAD_OWNED, WM
 
 /* How DERIVED bytes are made. `produce` fills out[0 .. n) with bytes [offset, offset + n) of the
  * result. Offsets ascend from 0 in steps of WML_CHUNK (the last n is what is left), and a new walk may
- * start at 0 again. src holds the bytes of `source` (empty when source is NULL). */
+ * start at 0 again. src holds the bytes of `source` (empty when source is NULL); those of `also` are at hand
+ * for wml_tensor_peek. */
 enum { WML_CHUNK = 1 << 18 };
 struct wml_derived {
     const struct wml_tensor *source;
+    const struct wml_tensor *const *also; /* as long as the model, like arg */
+    size_t n_also;
     uint64_t size;
     bool (*produce)(const void *arg, struct wml_span src, uint64_t offset, unsigned char *out,
                     size_t n, struct wml_err *err);
@@ -78,7 +81,9 @@ bool wml_tensor_ints(struct wml_model *m, struct wml_tensor *t, int64_t **out, s
                      struct wml_err *err);
 bool wml_tensor_doubles(struct wml_model *m, struct wml_tensor *t, double **out, size_t *n,
                         struct wml_err *err);
-/* The bytes of a DERIVED tensor, chunk by chunk, to write. Its source must be at hand (peek). */
+/* Opens what a DERIVED tensor is made from; true for others. */
+bool wml_tensor_open_sources(struct wml_model *m, const struct wml_tensor *t, struct wml_err *err);
+/* The bytes of a DERIVED tensor, chunk by chunk, to write. Its sources must be at hand (peek). */
 bool wml_tensor_produce(const struct wml_tensor *t,
                         bool (*write)(void *arg, const void *bytes, size_t n, struct wml_err *err),
                         void *arg, struct wml_err *err);

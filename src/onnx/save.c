@@ -181,14 +181,11 @@ static bool decide(struct saver *s, bool move, struct wml_err *err)
 static bool write_tensor(struct saver *s, struct wml_tensor *t, struct wml_err *err)
 {
     struct out_sink sink = {s->m, &s->data};
-    struct wml_span bytes, ignored;
+    struct wml_span bytes;
     uint64_t n = size_of(t), align = n >= BIG ? ALIGN_BIG : ALIGN_SMALL;
     if (!wml_out_pad(&s->data, (s->data.offset + align - 1) / align * align, err)) return false;
-    if (t->payload == WML_PAYLOAD_DERIVED && !t->view.ptr) {
-        struct wml_tensor *source = (struct wml_tensor *)(uintptr_t)t->derived->source;
-        if (source && !wml_tensor_bytes(s->m, source, &ignored, err)) return false;
-        return wml_tensor_produce(t, write_bytes, &sink, err);
-    }
+    if (t->payload == WML_PAYLOAD_DERIVED && !t->view.ptr)
+        return wml_tensor_open_sources(s->m, t, err) && wml_tensor_produce(t, write_bytes, &sink, err);
     return wml_tensor_bytes(s->m, t, &bytes, err) && write_bytes(&sink, bytes.ptr, bytes.len, err);
 }
 
@@ -208,10 +205,7 @@ static bool write_data(struct saver *s, struct wml_err *err)
 static bool open_source(void *arg, struct wml_tensor *t)
 {
     struct placing *p = arg;
-    struct wml_span ignored;
-    if (t->payload != WML_PAYLOAD_DERIVED || !t->derived->source) return true;
-    struct wml_tensor *source = (struct wml_tensor *)(uintptr_t)t->derived->source;
-    return wml_tensor_bytes(p->s->m, source, &ignored, p->err);
+    return wml_tensor_open_sources(p->s->m, t, p->err);
 }
 
 static bool write_model(struct saver *s, struct wml_err *err)

@@ -193,9 +193,7 @@ static bool add_bytes(void *arg, const void *bytes, size_t n, struct wml_err *er
 static bool open_source(void *arg, struct wml_tensor *t)
 {
     struct skeleton *s = arg;
-    struct wml_span ignored;
-    if (t->payload != WML_PAYLOAD_DERIVED || !t->derived->source || t->stand_in) return true;
-    return wml_tensor_bytes(s->m, (struct wml_tensor *)(uintptr_t)t->derived->source, &ignored, s->err);
+    return t->stand_in || wml_tensor_open_sources(s->m, t, s->err);
 }
 
 bool wml_onnx_skeleton(struct wml_model *m, const struct wml_skeleton_opts *opts, struct wml_buf *buf,

@@ -45,11 +45,25 @@ static bool climb_through(struct wml_attention *a, struct wml_value *v, double f
     return false;
 }
 
+/* Exporters expand masks to the shape of the product before they use them, which broadcasting does as well. */
+static bool take_mask(struct wml_mask_step *step, struct wml_value *v)
+{
+    step->value = v;
+    if (!v) return false;
+    struct wml_node *n = v->def;
+    const struct wml_node *shape = n && wml_node_is(n, "Expand") ? wml_node_producer(n, 1) : NULL;
+    if (!shape || !wml_node_is(shape, "Shape") || wml_value_only_user(shape->out[0]) != n || !wml_value_only_user(v)) return true;
+    if (wml_attr_int(shape, "start", 0) || wml_attr_find(shape, "end") || !wml_node_in(n, 0)) return true;
+    step->value = n->in[0];
+    step->expand = n;
+    return true;
+}
+
 static bool climb_add(struct wml_attention *a, const struct wml_node *n, bool scaled)
 {
     for (size_t i = 0; i < 2; i++) {
-        struct wml_mask_step step = {WML_MASK_ADD, wml_node_in(n, 1 - i), NULL, 0};
-        if (climb_through(a, wml_node_in(n, i), 1, &step, scaled)) return true;
+        struct wml_mask_step step = {.kind = WML_MASK_ADD};
+        if (take_mask(&step, wml_node_in(n, 1 - i)) && climb_through(a, wml_node_in(n, i), 1, &step, scaled)) return true;
     }
     return false;
 }
@@ -57,8 +71,8 @@ static bool climb_add(struct wml_attention *a, const struct wml_node *n, bool sc
 static bool climb_where(struct wml_attention *a, const struct wml_node *n, bool scaled)
 {
     for (size_t i = 1; i < 3; i++) {
-        struct wml_mask_step step = {i == 1 ? WML_MASK_KEEP : WML_MASK_DROP, wml_node_in(n, 0), wml_node_in(n, 3 - i), 0};
-        if (!step.value || !step.fill || !wml_constant_scalar(a->r, step.fill, &step.number)) continue;
+        struct wml_mask_step step = {.kind = i == 1 ? WML_MASK_KEEP : WML_MASK_DROP, .fill = wml_node_in(n, 3 - i)};
+        if (!take_mask(&step, wml_node_in(n, 0)) || !step.fill || !wml_constant_scalar(a->r, step.fill, &step.number)) continue;
         if (climb_through(a, wml_node_in(n, i), 1, &step, scaled)) return true;
     }
     return false;
@@ -94,6 +108,17 @@ static bool is_cast(const struct wml_node *n, enum wml_dtype from, enum wml_dtyp
     return n && wml_node_is(n, "Cast") && wml_node_in(n, 0) && wml_value_elem(n->in[0]) == from && wml_attr_int(n, "to", 0) == to;
 }
 
+/* The target shape has no 0 beyond the axes that joining the heads keeps. */
+static bool takes_joined(struct wml_pass_run *r, const struct wml_node *reshape)
+{
+    int64_t *dim;
+    size_t n;
+    if (!wml_constant_of(wml_node_in(reshape, 1)) || !wml_constant_ints(r, reshape->in[1], &dim, &n)) return false;
+    for (size_t i = 2; i < n; i++)
+        if (dim[i] == 0) return false;
+    return !wml_attr_int(reshape, "allowzero", 0);
+}
+
 /* Down from Softmax to the MatMul with V and the joining of the heads. */
 static bool descend(struct wml_attention *a)
 {
@@ -112,9 +137,24 @@ static bool descend(struct wml_attention *a)
         if (!n || !keeps_last_two(n)) return false;
         a->out = n->out[0];
     }
-    n = wml_value_only_user(a->out);
-    a->join = n && wml_is_transpose(n, 0, 2, 1, 3) && !a->out->pinned && n->graph == a->softmax->graph ? n : NULL;
     return wml_value_rank(a->out) == 4;
+}
+
+static struct wml_node *next_of(const struct wml_attention *a, const struct wml_value *v)
+{
+    struct wml_node *n = v->pinned ? NULL : wml_value_only_user(v);
+    return n && n->graph == a->softmax->graph ? n : NULL;
+}
+
+static void find_tail(struct wml_attention *a)
+{
+    struct wml_node *n = next_of(a, a->out);
+    if (!n || !wml_is_transpose(n, 0, 2, 1, 3)) return;
+    a->join = n;
+    n = next_of(a, n->out[0]);
+    if (!n || !wml_node_is(n, "Reshape") || n->in[0] != a->join->out[0]) return;
+    if (wml_reshape_keeps_two(a->r, n, a->q.flat) && wml_value_rank(n->out[0]) == 3) a->tail = n;
+    else if (takes_joined(a->r, n)) a->tail = n, a->tail_stays = true;
 }
 
 static bool is_over_last_axis(const struct wml_pass_run *r, const struct wml_node *softmax)
@@ -124,11 +164,35 @@ static bool is_over_last_axis(const struct wml_pass_run *r, const struct wml_nod
     return rank > 0 && (axis == -1 || axis == rank - 1);
 }
 
+/* The reader is the Shape that a mask was expanded to. */
+static bool is_shape_of_mask(const struct wml_attention *a, const struct wml_node *n)
+{
+    for (size_t i = 0; i < a->n_mask; i++)
+        if (a->mask[i].expand && wml_node_producer(a->mask[i].expand, 1) == n) return true;
+    return false;
+}
+
 /* Nothing else reads what would go away. */
 static bool is_closed(const struct wml_attention *a)
 {
-    for (size_t i = 0; i < a->n_inner; i++)
-        if (a->inner[i]->n_uses != 1 || a->inner[i]->n_outputs || a->inner[i]->pinned) return false;
+    for (size_t i = 0; i < a->n_inner; i++) {
+        const struct wml_value *v = a->inner[i];
+        size_t readers = 0;
+        for (const struct wml_use *u = v->uses; u; u = u->next) readers += !is_shape_of_mask(a, u->node);
+        if (readers != 1 || v->n_outputs || v->pinned) return false;
+    }
+    return true;
+}
+
+/* A mask was expanded to the shape of an inner value, and not to another. */
+static bool expands_are_own(const struct wml_attention *a)
+{
+    for (size_t i = 0; i < a->n_mask; i++) {
+        const struct wml_node *e = a->mask[i].expand;
+        bool own = !e;
+        for (size_t k = 0; k < a->n_inner && !own; k++) own = e->in[1]->def->in[0] == a->inner[k] && wml_value_rank(a->inner[k]) == 4;
+        if (!own) return false;
+    }
     return true;
 }
 
@@ -206,6 +270,7 @@ bool wml_attention_find(struct wml_pass_run *r, struct wml_node *softmax, struct
         goto no;
     }
     if (!is_over_last_axis(r, softmax)) why = "Softmax is not over the last axis";
+    else if (!expands_are_own(&a)) why = "a mask is expanded to the shape of something else";
     else if (!is_closed(&a)) why = "an inner value has other readers or is an output";
     else if (!wml_heads_of(r, a.scores->in[0], true, &a.q)) why = "the heads of Q are not known";
     else if (!key_of(&a)) why = "K is not transposed before the product, or its heads are not known";
@@ -213,6 +278,7 @@ bool wml_attention_find(struct wml_pass_run *r, struct wml_node *softmax, struct
     else if (a.q.size != a.k.size) why = "the heads of Q and K have different sizes";
     else if (!heads_agree(&a)) why = "the product or the result is split into other heads than Q";
     else if (masks_are_sound(&a, &why)) {
+        find_tail(&a);
         *out = a;
         return true;
     }
@@ -225,4 +291,57 @@ void wml_attention_set_scale(struct wml_node *n, double scale, int64_t size)
 {
     double usual = 1 / sqrt((double)size);
     if (fabs(scale - usual) > 1e-6 * usual) wml_attr_set_float(n, "scale", (float)scale);
+}
+
+bool wml_attention_is_even(const struct wml_attention *a)
+{
+    const struct wml_heads *q = &a->q, *other[] = {&a->k, &a->v};
+    struct wml_value *x = q->flat ? q->flat : q->bsnh ? q->bsnh : q->bnsh;
+    for (size_t i = 0; i < 2; i++) {
+        const struct wml_heads *h = other[i];
+        struct wml_value *y = h->flat ? h->flat : h->bsnh ? h->bsnh : h->bnsh;
+        if (h->heads != q->heads) {
+            wml_pass_refuse(a->r, a->softmax, "K or V has other heads than Q");
+            return false;
+        }
+        if (wml_same_axis(x, 0, y, 0) || wml_leads_of(x) == wml_leads_of(y)) continue;
+        wml_pass_refuse(a->r, a->softmax, "the batches of Q, K and V are not known to be equal");
+        return false;
+    }
+    return true;
+}
+
+static struct wml_type *joined_type(const struct wml_attention *a)
+{
+    const struct wml_value *from = a->join->out[0];
+    struct wml_axis axis[3] = {wml_value_axis(from, 0), wml_value_axis(from, 1), {a->v.heads * a->v.size, WML_NO_STR}};
+    return wml_type_tensor(a->r->model, wml_value_elem(from), 3, axis);
+}
+
+void wml_attention_finish(struct wml_attention *a, struct wml_node *n)
+{
+    n->name = a->scores->name;
+    a->scores->name = WML_STR("");
+    n->metadata = a->scores->metadata;
+    wml_pass_applied(a->r, a->softmax->op_type, a->softmax->name);
+    if (a->tail_stays) {
+        struct wml_value *joined = wml_node_add_output(n, a->join->out[0]->name);
+        wml_value_set_type(joined, joined_type(a));
+        wml_node_set_input(a->tail, 0, joined);
+        wml_prune(a->join);
+        return;
+    }
+    wml_node_take_output(n, 0, a->tail->out[0]);
+    wml_prune(a->tail);
+}
+
+bool wml_leads_only_to(const struct wml_value *v, const struct wml_node *end)
+{
+    for (size_t i = 0; i < 12; i++) {
+        const struct wml_node *user = v->pinned ? NULL : wml_value_only_user(v);
+        if (user == end) return true;
+        if (!user || user->n_out != 1 || !user->out[0]) return false;
+        v = user->out[0];
+    }
+    return false;
 }

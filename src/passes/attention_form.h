@@ -27,6 +27,7 @@ struct wml_mask_step {
     enum wml_mask_kind kind; /* + value; Where(value, product, fill); Where(value, fill, product) */
     struct wml_value *value, *fill;
     double number; /* of fill: so far below zero that the product makes no difference */
+    struct wml_node *expand; /* Expand of value to the shape of the product, looked through; or NULL */
 };
 
 enum { WML_MASK_STEPS = 3, WML_ATTENTION_INNER = 16 };
@@ -41,6 +42,9 @@ struct wml_attention {
     struct wml_value *product; /* Q K^T, perhaps scaled, as [batch, heads, length, keys]; NULL: only of rank 3 */
     struct wml_value *out;     /* [batch, heads, length, size of V] */
     struct wml_node *join;     /* Transpose 0,2,1,3 of out, its only reader; or NULL */
+    struct wml_node *tail;     /* the Reshape behind join, its only reader, that makes of it [batch, length, heads * size],
+                                * or takes that as well; or NULL */
+    bool tail_stays;           /* it makes something else */
     bool widened;              /* half floats are cast to float for Softmax and back */
     struct wml_value *inner[WML_ATTENTION_INNER]; /* what goes away with it */
     size_t n_inner;
@@ -54,10 +58,19 @@ bool wml_attention_find(struct wml_pass_run *r, struct wml_node *softmax, struct
 bool wml_heads_of(struct wml_pass_run *r, struct wml_value *v, bool scaled, struct wml_heads *out);
 /* The same from [batch, length, heads, size], before the Transpose. */
 bool wml_heads_from_split(struct wml_pass_run *r, struct wml_value *v, double factor, bool scaled, struct wml_heads *out);
-/* The masks as one value that is added to the scaled product; NULL: there is none. `full`: of rank 4 with the last two
- * axes as long as those of the product (com.microsoft's operators); else only the last two axes are made so. New
- * nodes stand before `at`. false, refused and nothing changed, when its shape does not allow it. */
-bool wml_attention_mask(struct wml_attention *a, struct wml_node *at, bool full, struct wml_value **out);
+/* Axis j of the product is as long as axis i of v. */
+bool wml_attention_same_axis(const struct wml_attention *a, const struct wml_value *v, size_t i, size_t j);
+/* The axes of the masks are 1 or those of the product; refused otherwise. */
+bool wml_attention_mask_fits(const struct wml_attention *a);
+/* Masks that fit, as one value that is added to the scaled product; NULL: there is none. Its last two axes are as long
+ * as those of the product. full: of rank 4, as com.microsoft's operators want it. New nodes stand before `at`. */
+struct wml_value *wml_attention_mask(const struct wml_attention *a, struct wml_node *at, bool full);
+/* Every value from v down to `end` has one reader, no other use. */
+bool wml_leads_only_to(const struct wml_value *v, const struct wml_node *end);
+/* Takes the joined result from output 0 of n, which stands before a->join, and removes what nothing reads any more. */
+void wml_attention_finish(struct wml_attention *a, struct wml_node *n);
+/* Q, K and V have the same batch, Q's and K's heads and V's are equally many; refused otherwise. */
+bool wml_attention_is_even(const struct wml_attention *a);
 /* Sets the attribute `scale` unless it is 1 / sqrt(size), up to rounding. */
 void wml_attention_set_scale(struct wml_node *n, double scale, int64_t size);
 
@@ -65,8 +78,11 @@ void wml_attention_set_scale(struct wml_node *n, double scale, int64_t size);
 bool wml_same_axis(const struct wml_value *a, size_t i, const struct wml_value *b, size_t j);
 /* n is Transpose with exactly this order of 4 axes. */
 bool wml_is_transpose(const struct wml_node *n, int64_t a, int64_t b, int64_t c, int64_t d);
-/* Reshape n keeps its first two axes: [a, b, ...] -> [a, b, ...], with the rest multiplying to the same. */
-bool wml_reshape_keeps_two(struct wml_pass_run *r, const struct wml_node *n);
+/* Reshape n keeps its first two axes: [a, b, ...] -> [a, b, ...], with the rest multiplying to the same. like: a value
+ * whose first two axes are known to be those of the input, or NULL. */
+bool wml_reshape_keeps_two(struct wml_pass_run *r, const struct wml_node *n, const struct wml_value *like);
+/* Up through linear layers and the like, which leave the leading axes as they are, to what gave them. */
+const struct wml_value *wml_leads_of(const struct wml_value *v);
 /* v times one number: v's factor goes into *scale, and the other operand is returned; else NULL. */
 struct wml_value *wml_scaled_from(struct wml_pass_run *r, struct wml_value *v, double *scale);
 

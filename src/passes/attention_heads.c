@@ -10,6 +10,13 @@ bool wml_same_axis(const struct wml_value *a, size_t i, const struct wml_value *
     return (a == b && i == j) || (x.symbol.len && wml_str_eq(x.symbol, y.symbol));
 }
 
+bool wml_attention_same_axis(const struct wml_attention *a, const struct wml_value *v, size_t i, size_t j)
+{
+    const struct wml_value *flat = j == 3 ? a->k.flat : a->q.flat;
+    if (wml_same_axis(v, i, a->product, j)) return true;
+    return j != 1 && flat && wml_same_axis(v, i, flat, j ? 1 : 0);
+}
+
 bool wml_is_transpose(const struct wml_node *n, int64_t a, int64_t b, int64_t c, int64_t d)
 {
     size_t len = 0;
@@ -36,8 +43,7 @@ struct wml_value *wml_scaled_from(struct wml_pass_run *r, struct wml_value *v, d
     return NULL;
 }
 
-/* Up through products that leave the leading axes as they are, to what gave them. */
-static const struct wml_value *leads_of(const struct wml_value *v)
+const struct wml_value *wml_leads_of(const struct wml_value *v)
 {
     for (size_t i = 0; i < 8 && v->def; i++) {
         const struct wml_node *n = v->def;
@@ -80,10 +86,10 @@ static const struct wml_value *shape_source(struct wml_pass_run *r, const struct
     return n->in[0];
 }
 
-/* Element i of the target shape says "as axis i of x". */
-static bool says_same(struct wml_pass_run *r, const struct wml_node *reshape, size_t i)
+/* Element i of the target shape says "as axis i of x", which is the input or like it. */
+static bool says_same(struct wml_pass_run *r, const struct wml_node *reshape, const struct wml_value *x, size_t i)
 {
-    const struct wml_value *x = reshape->in[0], *shape = wml_node_in(reshape, 1);
+    const struct wml_value *shape = wml_node_in(reshape, 1);
     int64_t *dim;
     size_t n, axis;
     if (!shape) return false;
@@ -96,10 +102,10 @@ static bool says_same(struct wml_pass_run *r, const struct wml_node *reshape, si
     for (size_t k = 0; k <= i; k++) /* one number each */
         if (wml_value_rank(c->in[k]) != 1 || wml_value_axis(c->in[k], 0).size != 1) return false;
     const struct wml_value *y = shape_source(r, c->in[i], &axis);
-    return y && (wml_same_axis(y, axis, x, i) || (axis == i && (y == x || leads_of(y) == leads_of(x))));
+    return y && (wml_same_axis(y, axis, x, i) || (axis == i && (y == x || wml_leads_of(y) == wml_leads_of(x))));
 }
 
-bool wml_reshape_keeps_two(struct wml_pass_run *r, const struct wml_node *n)
+bool wml_reshape_keeps_two(struct wml_pass_run *r, const struct wml_node *n, const struct wml_value *like)
 {
     const struct wml_value *in = wml_node_in(n, 0), *out = wml_node_out(n, 0);
     if (!wml_node_is(n, "Reshape") || !in || wml_value_rank(in) < 3 || wml_value_rank(out) < 3) return false;
@@ -113,8 +119,10 @@ bool wml_reshape_keeps_two(struct wml_pass_run *r, const struct wml_node *n)
         }
     if (rest[0] != rest[1]) return false;
     /* The product of the first two is the same: one of them is enough. */
-    for (size_t i = 0; i < 2; i++)
-        if (wml_same_axis(in, i, out, i) || says_same(r, n, i)) return true;
+    for (size_t i = 0; i < 2; i++) {
+        if (wml_same_axis(in, i, out, i) || says_same(r, n, in, i)) return true;
+        if (like && (wml_same_axis(like, i, out, i) || says_same(r, n, like, i))) return true;
+    }
     return false;
 }
 
@@ -134,7 +142,7 @@ bool wml_heads_from_split(struct wml_pass_run *r, struct wml_value *v, double fa
     out->size = wml_value_axis(v, 3).size;
     if (out->heads <= 0 || out->size <= 0) return false;
     const struct wml_node *n = out->bsnh->def;
-    if (!n || !wml_reshape_keeps_two(r, n) || wml_value_rank(n->in[0]) != 3) return true;
+    if (!n || !wml_reshape_keeps_two(r, n, NULL) || wml_value_rank(n->in[0]) != 3) return true;
     out->flat_factor = out->bsnh_factor;
     out->flat = unscaled(r, n->in[0], scaled, &out->flat_factor);
     return true;

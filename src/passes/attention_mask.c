@@ -3,7 +3,7 @@
 #include "passes/attention_form.h"
 
 struct building {
-    struct wml_attention *a;
+    const struct wml_attention *a;
     struct wml_node *at;
     int64_t rank; /* of the whole; the last axes count */
     struct wml_value *source[4]; /* of the product's axis i: a part that is as long; NULL: every part has 1 there */
@@ -18,7 +18,7 @@ static bool add_part(struct building *b, struct wml_value *v)
     if (rank > b->rank) b->rank = rank;
     for (int64_t i = 0; i < rank; i++) {
         size_t axis = (size_t)(i + 4 - rank);
-        bool same = wml_same_axis(v, (size_t)i, b->a->product, axis);
+        bool same = wml_attention_same_axis(b->a, v, (size_t)i, axis);
         if (!same && wml_value_axis(v, (size_t)i).size != 1) return false;
         if (!same) continue;
         b->source[axis] = v;
@@ -73,7 +73,7 @@ static struct wml_value *length(struct building *b, size_t axis)
     struct wml_value *from = a->product;
     int64_t i = (int64_t)axis;
     for (size_t k = 0; k < 4; k++)
-        if (b->source[k] && wml_same_axis(b->source[k], b->source_axis[k], a->product, axis)) {
+        if (b->source[k] && wml_attention_same_axis(a, b->source[k], b->source_axis[k], axis)) {
             from = b->source[k];
             i = (int64_t)b->source_axis[k];
         }
@@ -127,22 +127,28 @@ static struct wml_value *raise(struct building *b, struct wml_value *mask)
     return v;
 }
 
-bool wml_attention_mask(struct wml_attention *a, struct wml_node *at, bool full, struct wml_value **out)
+static bool add_parts(struct building *b)
+{
+    for (size_t i = 0; i < b->a->n_mask; i++)
+        if (!b->a->product || !add_part(b, b->a->mask[i].value)) return false;
+    return true;
+}
+
+bool wml_attention_mask_fits(const struct wml_attention *a)
+{
+    struct building b = {.a = a};
+    if (add_parts(&b)) return true;
+    wml_pass_refuse(a->r, a->softmax, "the axes of the mask are not known to be 1 or those of the product");
+    return false;
+}
+
+struct wml_value *wml_attention_mask(const struct wml_attention *a, struct wml_node *at, bool full)
 {
     struct building b = {.a = a, .at = at};
-    *out = NULL;
-    if (!a->n_mask) return true;
-    bool ok = a->product != NULL;
-    for (size_t i = 0; ok && i < a->n_mask; i++) ok = add_part(&b, a->mask[i].value);
-    if (!ok) {
-        wml_pass_refuse(a->r, a->softmax, "the axes of the mask are not known to be 1 or those of the product");
-        return false;
-    }
+    if (!a->n_mask || !add_parts(&b)) return NULL;
     struct wml_value *mask = combine(&b);
     bool is_short = false;
     for (size_t i = 2; i < 4; i++) is_short = is_short || (!b.source[i] && wml_value_axis(a->product, i).size != 1);
-    if (is_short || b.rank < 2) mask = expand(&b, mask);
-    else if (full && b.rank < 4) mask = raise(&b, mask);
-    *out = mask;
-    return true;
+    if (is_short || b.rank < 2) return expand(&b, mask);
+    return full && b.rank < 4 ? raise(&b, mask) : mask;
 }

@@ -1,20 +1,13 @@
 /* Nodes whose results nobody reads, and initializers that nothing uses. */
 #include "passes/match.h"
 
-static bool is_dead(const struct wml_node *n)
-{
-    for (size_t i = 0; i < n->n_out; i++)
-        if (n->out[i] && !wml_value_is_unused(n->out[i])) return false;
-    return n->n_out > 0 && wml_op_is_removable(n);
-}
-
 /* From the end: a dead reader makes its producers dead. */
 static bool sweep(void *arg, struct wml_graph *g)
 {
     struct wml_pass_run *r = arg;
     for (struct wml_node *n = g->last, *before; n; n = before) {
         before = n->prev;
-        if (!is_dead(n)) continue;
+        if (!wml_node_is_dead(n)) continue;
         wml_node_remove(n);
         wml_pass_applied(r, n->op_type, n->name);
     }

@@ -172,3 +172,59 @@ void wml_pass_use_contrib(struct wml_pass_run *r)
 {
     if (!wml_model_opset(r->model, "com.microsoft")) wml_model_set_opset(r->model, "com.microsoft", 1);
 }
+
+static bool is_unread(const struct wml_node *n)
+{
+    for (size_t i = 0; i < n->n_out; i++)
+        if (n->out[i] && !wml_value_is_unused(n->out[i])) return false;
+    return wml_op_is_removable(n);
+}
+
+bool wml_node_is_dead(const struct wml_node *n)
+{
+    return n->n_out > 0 && is_unread(n);
+}
+
+void wml_prune(struct wml_node *n)
+{
+    WML_VEC(struct wml_node *) todo = {0};
+    WML_PUSH(&todo, n);
+    while (todo.len) {
+        n = todo.at[--todo.len];
+        if (!is_unread(n)) continue; /* its outputs may have moved to another node */
+        for (size_t i = 0; i < n->n_in; i++) {
+            struct wml_node *p = n->in[i] && n->in[i]->graph == n->graph ? n->in[i]->def : NULL;
+            bool listed = !p;
+            for (size_t k = 0; k < todo.len && !listed; k++) listed = todo.at[k] == p;
+            if (!listed) WML_PUSH(&todo, p);
+        }
+        wml_node_remove(n);
+    }
+    WML_VEC_RELEASE(&todo);
+}
+
+struct nodes {
+    const char *op;
+    struct wml_node **at;
+    size_t n;
+};
+
+static bool count_node(void *arg, struct wml_node *n)
+{
+    struct nodes *s = arg;
+    if (!wml_node_is(n, s->op)) return true;
+    if (s->at) s->at[s->n] = n;
+    s->n++;
+    return true;
+}
+
+struct wml_node **wml_nodes_of(struct wml_pass_run *r, const char *op, size_t *n)
+{
+    struct nodes s = {.op = op};
+    wml_graph_walk(r->model->graph, count_node, &s);
+    s.at = WML_NEW_ARRAY(r->scratch, struct wml_node *, s.n + 1);
+    s.n = 0;
+    wml_graph_walk(r->model->graph, count_node, &s);
+    *n = s.n;
+    return s.at;
+}

@@ -37,6 +37,12 @@ bool wml_bypass(struct wml_node *n, struct wml_value *v);
 bool wml_can_bypass(const struct wml_node *n, const struct wml_value *v);
 /* The model imports com.microsoft from now on. */
 void wml_pass_use_contrib(struct wml_pass_run *r);
+/* Nothing reads its outputs, and it does nothing else. */
+bool wml_node_is_dead(const struct wml_node *n);
+/* Removes n when nothing reads it, then likewise what gave it its inputs. */
+void wml_prune(struct wml_node *n);
+/* The nodes of an operator of the ONNX domain, in all graphs, in scratch memory. */
+struct wml_node **wml_nodes_of(struct wml_pass_run *r, const char *op, size_t *n);
 /* The nodes of every graph, sub-graphs included: f may remove the node it gets. */
 bool wml_pass_each(struct wml_pass_run *r, bool (*f)(void *arg, struct wml_node *n));
 

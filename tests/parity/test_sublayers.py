@@ -1,0 +1,48 @@
+"""Layers of transformers as exporters write them: the fusions find them, and answers stay the same."""
+import onnx
+import pytest
+
+import sublayers as form
+from judge import check, ops, same_answers
+
+SHAPES = {"x": [2, 7, 32], "z": [2, 5, 32], "mask": [2, 7], "qkv": [2, 7, 96], "position_bias": [1, 4, 7, 7]}
+
+
+def optimise(winml, tmp_path, model, *flags):
+    source, out = tmp_path / "before.onnx", tmp_path / "after.onnx"
+    onnx.save(model, source)
+    r = winml("optimize", "-m", source, "-o", out, "--overwrite", "--no-verify", "-v", *flags)
+    assert r.code == 0, r.err
+    check(str(out))
+    shapes = {i.name: [d.dim_value or SHAPES[i.name][k] for k, d in enumerate(i.type.tensor_type.shape.dim)] for i in model.graph.input}
+    if "z" in shapes:
+        shapes["mask"] = [2, 5]
+    same_answers(str(source), str(out), shapes, rtol=1e-4, atol=1e-5)
+    return ops(str(out)), r
+
+
+ATTENTION = {
+    "bert": (form.bert, "Attention"),
+    "bert, fixed sizes": (lambda: form.bert(2, 7), "Attention"),
+    "bert, three layers": (lambda: form.bert(layers=3), "Attention"),
+    "bert, constant shapes": (lambda: form.bert(dynamic=False, scale="query"), "Attention"),
+    "bert, opset 13": (lambda: form.bert(opset=13 + 4), "Attention"),
+    "distilbert": (form.distilbert, "Attention"),
+    "vit": (form.vit, "Attention"),
+    "timm": (form.timm, "Attention"),
+    "timm, projected elsewhere": (lambda: form.timm(constant=False), "MultiHeadAttention"),
+    "sdpa": (form.sdpa, "Attention"),
+    "gpt2": (form.gpt2, "Attention"),
+    "clip": (form.clip, "Attention"),
+    "t5": (form.t5, "Attention"),
+    "cross": (form.cross, "MultiHeadAttention"),
+}
+
+
+@pytest.mark.parametrize("name", ATTENTION)
+def test_attention(winml, tmp_path, name):
+    make, op = ATTENTION[name]
+    model = make()
+    got, r = optimise(winml, tmp_path, model, "--enable-attention-fusion")
+    softmax = sum(n.op_type == "Softmax" for n in model.graph.node)
+    assert got.count(op) == softmax and "Softmax" not in got, (got, r.out, r.err)
