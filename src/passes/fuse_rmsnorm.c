@@ -1,7 +1,7 @@
 /* RMS normalisation over the last axis as LpNormalization and Mul, for targets that have the former:
  * x / sqrt(mean(x^2) + eps) * w = x / |x| * (w * sqrt(N)). Epsilon is dropped, so answers change for vectors
  * near zero; a row of zeros stays zero in ORT. */
-#include "passes/pattern.h"
+#include "passes/rms_norm_rules.h"
 
 #include <math.h>
 
@@ -24,38 +24,22 @@ static struct wml_value *adjusted(struct wml_match *m, struct wml_value *scale, 
 
 static bool rewrite(struct wml_match *m)
 {
-    struct wml_value *x = wml_match_value(m, "x"), *scale = wml_match_value(m, "scale"), *in[2];
-    const struct wml_tensor *t = wml_constant_of(scale);
-    int64_t rank = wml_value_rank(x), axis = 0;
-    double eps;
-    if (!wml_is_float(x) || rank < 1) return wml_match_refuse(m, "type or rank are not known");
-    for (size_t i = 0; i < m->n_nodes; i++)
-        if (wml_node_is(m->node[i], "ReduceMean") &&
-            (!wml_reduces_tail(m->r, m->node[i], &axis) || (axis != rank - 1 && axis != -1)))
-            return wml_match_refuse(m, "the mean is not over the last axis, or does not keep it");
-    if (!wml_constant_beside(m->r, wml_match_value(m, "eps"), x, &eps) || eps < 0 || eps > 1e-3)
-        return wml_match_refuse(m, "epsilon is not one small number");
-    if (t->dims.len != 1 || t->dims.at[0] != wml_value_axis(x, (size_t)rank - 1).size || wml_value_elem(scale) != wml_value_elem(x))
-        return wml_match_refuse(m, "the scale has not the size of the last axis");
-    in[0] = wml_match_add(m, "LpNormalization", "l2norm", 1, &x);
+    struct wml_rms_norm n;
+    if (!wml_rms_norm_of(m, &n)) return false;
+    if (n.axis != n.rank - 1) return wml_match_refuse(m, "the mean is not over the last axis alone");
+    if (n.eps > 1e-3f) return wml_match_refuse(m, "epsilon is not small");
+    struct wml_value *in[2] = {NULL, adjusted(m, n.scale, wml_value_axis(n.x, (size_t)n.axis).size)};
+    if (!in[1]) return wml_match_refuse(m, "the scale cannot be read");
+    in[0] = wml_match_add(m, "LpNormalization", "l2norm", 1, &n.x);
     wml_attr_set_int(in[0]->def, "p", 2);
     wml_attr_set_int(in[0]->def, "axis", -1);
-    in[1] = adjusted(m, scale, t->dims.at[0]);
-    if (!in[1]) return wml_match_refuse(m, "the scale cannot be read");
     wml_match_replace(m, "", "Mul", 2, in);
     return true;
 }
 
-#define VAR1 "Sqrt(Add(ReduceMean(Pow(x, 2)...), $eps))"
-#define VAR2 "Sqrt(Add(ReduceMean(Mul(x, x)...), $eps))"
-#define FORMS(v)                                                                                                       \
-    {"Mul(Div(x, " v "), $scale)", rewrite, 0, 1}, {"Mul(Mul(x, Reciprocal(" v ")), $scale)", rewrite, 0, 1},            \
-        {"Mul(Mul(x, Div(1, " v ")), $scale)", rewrite, 0, 1}
-static const struct wml_rule rules[] = {FORMS(VAR1), FORMS(VAR2)};
-
 static bool run(struct wml_pass_run *r, struct wml_err *err)
 {
-    return wml_rules_run(r, rules, WML_COUNT(rules), err);
+    return wml_rms_norm_run(r, false, rewrite, err);
 }
 
 const struct wml_pass wml_pass_fuse_rmsnorm = {

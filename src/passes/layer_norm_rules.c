@@ -39,18 +39,6 @@ static struct wml_value *fitted(struct wml_match *m, struct wml_value *v, size_t
     return wml_reshaped_constant(m->r, v, n, dims);
 }
 
-/* A constant [1, .., d, .., 1] that varies along `axis` only, as [d]. */
-static struct wml_value *along(struct wml_match *m, struct wml_value *v, int64_t rank, int64_t axis, int64_t d)
-{
-    const struct wml_tensor *t = wml_constant_of(v);
-    if (!t || wml_value_elem(v) != wml_value_elem(wml_match_value(m, "x"))) return NULL;
-    int64_t shift = rank - (int64_t)t->dims.len;
-    if (shift < 0 || axis < shift) return NULL;
-    for (size_t i = 0; i < t->dims.len; i++)
-        if (t->dims.at[i] != ((int64_t)i + shift == axis ? d : 1)) return NULL;
-    return wml_reshaped_constant(m->r, v, 1, &d);
-}
-
 static struct wml_value *ones(struct wml_match *m, size_t n, const int64_t *dims)
 {
     enum wml_dtype dtype = wml_value_elem(wml_match_value(m, "x"));
@@ -106,9 +94,11 @@ static bool by_axis(struct wml_match *m)
     int64_t d = wml_value_axis(x, (size_t)axis).size;
     if (d < 0) return wml_match_refuse(m, "the normalised axis has no fixed size");
     if (!eps_of(m, &eps)) return wml_match_refuse(m, "epsilon is not one number");
-    in[1] = has(m, 's') ? along(m, wml_match_value(m, "scale"), rank, axis, d) : ones(m, 1, &d);
-    if (has(m, 'b')) in[2] = along(m, wml_match_value(m, "bias"), rank, axis, d);
-    if (!in[1] || (has(m, 'b') && !in[2])) return wml_match_refuse(m, "scale or bias do not vary along the axis only");
+    for (size_t k = 0; k < 2; k++)
+        if (has(m, "sb"[k]) && !wml_constant_is_along(wml_match_value(m, k ? "bias" : "scale"), x, (size_t)axis))
+            return wml_match_refuse(m, "scale or bias do not vary along the axis only");
+    in[1] = has(m, 's') ? wml_reshaped_constant(m->r, wml_match_value(m, "scale"), 1, &d) : ones(m, 1, &d);
+    if (has(m, 'b')) in[2] = wml_reshaped_constant(m->r, wml_match_value(m, "bias"), 1, &d);
     for (int64_t i = 0; i < rank; i++) perm[i] = i;
     perm[axis] = rank - 1; /* a swap is its own inverse */
     perm[rank - 1] = axis;

@@ -121,6 +121,18 @@ struct wml_value *wml_reshaped_constant(struct wml_pass_run *r, struct wml_value
     return wml_graph_add_init(v->graph, v->name, s);
 }
 
+bool wml_constant_is_along(const struct wml_value *v, const struct wml_value *x, size_t axis)
+{
+    const struct wml_tensor *t = wml_constant_of(v);
+    int64_t rank = wml_value_rank(x), shift;
+    if (!t || rank <= (int64_t)axis || wml_value_elem(v) != wml_value_elem(x)) return false;
+    shift = rank - (int64_t)t->dims.len;
+    if (shift < 0 || (int64_t)axis < shift || wml_value_axis(x, axis).size < 0) return false;
+    for (size_t i = 0; i < t->dims.len; i++)
+        if (t->dims.at[i] != ((int64_t)i + shift == (int64_t)axis ? wml_value_axis(x, axis).size : 1)) return false;
+    return true;
+}
+
 bool wml_can_bypass(const struct wml_node *n, const struct wml_value *v)
 {
     const struct wml_value *out = wml_node_out(n, 0);

@@ -30,6 +30,9 @@ bool wml_static_dims(const struct wml_value *v, size_t from, int64_t *dims, size
 bool wml_is_float(const struct wml_value *v); /* any float type; false when not known */
 /* A constant seen with other dims of the same number of elements, as a new initializer; v itself when equal. */
 struct wml_value *wml_reshaped_constant(struct wml_pass_run *r, struct wml_value *v, size_t rank, const int64_t *dims);
+/* A constant of x's type with one number for each element of one axis of x, of known size: [1, .., size, .., 1], or
+ * those in front left out. wml_reshaped_constant makes it [size]. */
+bool wml_constant_is_along(const struct wml_value *v, const struct wml_value *x, size_t axis);
 /* Bypasses node n: readers of its output 0 read v instead, and n goes away. false, nothing changed, when the
  * output is pinned or a graph output that v cannot stand in for, or when another output is needed. */
 bool wml_bypass(struct wml_node *n, struct wml_value *v);
