@@ -1,0 +1,318 @@
+/* Sizes that inference leaves open because they go through arithmetic on shapes: symbols are followed through Shape,
+ * Gather, Concat, Where, ... into what Reshape, Expand, Range make of them, and on through the operators behind.
+ * Graph outputs keep the type they declare. Then the targets of Reshape and Expand that only say "as it was" become
+ * constants, and the arithmetic is left over. */
+#include "passes/shape_symbols.h"
+
+struct dims {
+    size_t n;
+    struct wml_sym at[WML_SYMS];
+};
+
+static bool of_value(const struct wml_value *v, struct dims *d)
+{
+    int64_t rank = v ? wml_value_rank(v) : -1;
+    *d = (struct dims){0};
+    if (rank < 0 || rank > WML_SYMS) return false;
+    for (int64_t i = 0; i < rank; i++) d->at[d->n++] = wml_sym_axis(v, (size_t)i);
+    return true;
+}
+
+static bool broadcast(struct dims *a, const struct dims *b)
+{
+    struct dims out = {.n = WML_MAX(a->n, b->n)};
+    for (size_t i = 0; i < out.n; i++) {
+        struct wml_sym one = wml_sym_number(1);
+        struct wml_sym x = i + a->n < out.n ? one : a->at[i + a->n - out.n], y = i + b->n < out.n ? one : b->at[i + b->n - out.n];
+        out.at[i] = wml_sym_broadcast(x, y);
+    }
+    *a = out;
+    return true;
+}
+
+/* -- one operator each: the dims of output 0 -- */
+
+static bool of_reshape(struct wml_pass_run *r, const struct wml_node *n, struct dims *d)
+{
+    const struct wml_syms *to = wml_syms_of(r, wml_node_in(n, 1));
+    bool copies = !wml_attr_int(n, "allowzero", 0);
+    struct dims x;
+    size_t open = 0, at = 0;
+    if (!to || !of_value(n->in[0], &x)) return false;
+    d->n = to->n;
+    for (size_t i = 0; i < to->n; i++) {
+        d->at[i] = wml_sym_is(to->at[i], 0) && copies && i < x.n ? x.at[i] : to->at[i];
+        if (!wml_sym_is(d->at[i], -1)) continue;
+        d->at[i] = (struct wml_sym){0};
+        open++, at = i;
+    }
+    if (open != 1) return true;
+    /* What is left when equal sizes are taken from both sides: numbers, or one symbol. */
+    struct wml_sym rest = wml_sym_number(1);
+    int64_t up = 1, down = 1;
+    bool used[WML_SYMS] = {0};
+    for (size_t i = 0; i < d->n; i++) {
+        size_t k = 0;
+        if (i == at) continue;
+        if (d->at[i].kind == WML_SYM_OPEN) return true;
+        if (d->at[i].kind == WML_SYM_NUMBER) {
+            if (d->at[i].v < 1 || d->at[i].v > INT32_MAX / down) return true;
+            down *= d->at[i].v;
+            continue;
+        }
+        while (k < x.n && (used[k] || !wml_sym_eq(x.at[k], d->at[i]))) k++;
+        if (k == x.n) return true;
+        used[k] = true;
+    }
+    for (size_t k = 0; k < x.n; k++) {
+        if (used[k]) continue;
+        if (x.at[k].kind == WML_SYM_NUMBER && x.at[k].v > 0 && x.at[k].v <= INT32_MAX / up) up *= x.at[k].v;
+        else if (x.at[k].kind == WML_SYM_SYMBOL && wml_sym_is(rest, 1)) rest = x.at[k];
+        else return true;
+    }
+    if (wml_sym_is(rest, 1) && up % down == 0) d->at[at] = wml_sym_number(up / down);
+    else if (up == down) d->at[at] = rest;
+    return true;
+}
+
+static bool of_expand(struct wml_pass_run *r, const struct wml_node *n, struct dims *d)
+{
+    const struct wml_syms *to = wml_syms_of(r, wml_node_in(n, 1));
+    struct dims shape = {0};
+    if (!to || !of_value(n->in[0], d)) return false;
+    for (; shape.n < to->n; shape.n++) shape.at[shape.n] = to->at[shape.n];
+    return broadcast(d, &shape);
+}
+
+static bool of_range(struct wml_pass_run *r, const struct wml_node *n, struct dims *d)
+{
+    const struct wml_syms *v[3];
+    for (size_t i = 0; i < 3; i++)
+        if (!(v[i] = wml_syms_of(r, wml_node_in(n, i))) || v[i]->n != 1) return false;
+    if (!wml_sym_is(v[2]->at[0], 1)) return false;
+    d->n = 1;
+    d->at[0] = wml_sym_difference(v[1]->at[0], v[0]->at[0]);
+    return d->at[0].kind == WML_SYM_SYMBOL;
+}
+
+static bool of_matmul(const struct wml_node *n, struct dims *d)
+{
+    struct dims b;
+    if (!of_value(n->in[0], d) || !of_value(wml_node_in(n, 1), &b) || d->n < 2 || b.n < 2) return false;
+    struct wml_sym rows = d->at[d->n - 2], columns = b.at[b.n - 1];
+    d->n -= 2, b.n -= 2;
+    broadcast(d, &b);
+    d->at[d->n++] = rows;
+    d->at[d->n++] = columns;
+    return d->n <= WML_SYMS;
+}
+
+static bool of_transpose(const struct wml_node *n, struct dims *d)
+{
+    struct dims x;
+    size_t len;
+    const int64_t *perm = wml_attr_ints(n, "perm", &len);
+    if (!of_value(n->in[0], &x) || !perm || len != x.n) return false;
+    d->n = len;
+    for (size_t i = 0; i < len; i++) {
+        if (perm[i] < 0 || perm[i] >= (int64_t)len) return false;
+        d->at[i] = x.at[perm[i]];
+    }
+    return true;
+}
+
+/* Unsqueeze, Squeeze, Reduce*: axes go, come, or become one. */
+static bool of_axes(struct wml_pass_run *r, const struct wml_node *n, struct dims *d)
+{
+    struct dims x;
+    const int64_t *axes;
+    size_t len, from = 0;
+    bool adds = wml_node_is(n, "Unsqueeze"), keeps = !adds && !wml_node_is(n, "Squeeze") && wml_attr_int(n, "keepdims", 1) == 1;
+    uint32_t at = 0;
+    if (!of_value(n->in[0], &x) || !wml_axes_of(r, n, &axes, &len) || !len) return false;
+    int64_t rank = (int64_t)(adds ? x.n + len : x.n);
+    if (rank > WML_SYMS) return false;
+    for (size_t i = 0; i < len; i++) {
+        int64_t a = axes[i] < 0 ? axes[i] + rank : axes[i];
+        if (a < 0 || a >= rank || (at >> a & 1)) return false;
+        at |= 1u << a;
+    }
+    for (int64_t i = 0; i < rank; i++) {
+        bool named = at >> i & 1;
+        struct wml_sym s = named && adds ? wml_sym_number(1) : x.at[from++];
+        if (!named || adds) d->at[d->n++] = s;
+        else if (keeps) d->at[d->n++] = wml_sym_number(1);
+    }
+    return true;
+}
+
+static bool of_concat(struct wml_pass_run *r, const struct wml_node *n, struct dims *d)
+{
+    struct dims x;
+    int64_t axis = wml_attr_int(n, "axis", 0);
+    if (!of_value(n->in[0], d)) return false;
+    if (axis < 0) axis += (int64_t)d->n;
+    if (axis < 0 || axis >= (int64_t)d->n) return false;
+    for (size_t i = 1; i < n->n_in; i++) {
+        if (!of_value(n->in[i], &x) || x.n != d->n) return false;
+        for (size_t k = 0; k < d->n; k++)
+            if ((int64_t)k == axis) d->at[k] = wml_sym_sum(r->model, d->at[k], x.at[k]);
+            else if (d->at[k].kind == WML_SYM_OPEN || x.at[k].kind == WML_SYM_NUMBER) d->at[k] = x.at[k];
+    }
+    return true;
+}
+
+/* Slice, Split: the cut axes are left to inference. */
+static bool of_cut(struct wml_pass_run *r, const struct wml_node *n, struct dims *d)
+{
+    int64_t axis = wml_attr_int(n, "axis", 0), *axes = &axis;
+    size_t len = 1;
+    if (!of_value(n->in[0], d)) return false;
+    if (wml_node_is(n, "Slice") && (!wml_constant_of(wml_node_in(n, 3)) || !wml_constant_ints(r, n->in[3], &axes, &len))) return false;
+    for (size_t i = 0; i < len; i++) {
+        int64_t a = axes[i] < 0 ? axes[i] + (int64_t)d->n : axes[i];
+        if (a < 0 || a >= (int64_t)d->n) return false;
+        d->at[a] = (struct wml_sym){0};
+    }
+    return true;
+}
+
+static bool of_gather(const struct wml_node *n, struct dims *d)
+{
+    struct dims x, at;
+    int64_t axis = wml_attr_int(n, "axis", 0);
+    if (!of_value(n->in[0], &x) || !of_value(wml_node_in(n, 1), &at)) return false;
+    if (axis < 0) axis += (int64_t)x.n;
+    if (axis < 0 || axis >= (int64_t)x.n || x.n + at.n - 1 > WML_SYMS) return false;
+    for (size_t i = 0; i < (size_t)axis; i++) d->at[d->n++] = x.at[i];
+    for (size_t i = 0; i < at.n; i++) d->at[d->n++] = at.at[i];
+    for (size_t i = (size_t)axis + 1; i < x.n; i++) d->at[d->n++] = x.at[i];
+    return true;
+}
+
+static bool is_like_first(const struct wml_node *n)
+{
+    static const char *const onnx[] = {"Cast", "Softmax", "LogSoftmax", "LayerNormalization", "RMSNormalization", "Identity", "IsNaN", "Not",
+                                       "RotaryEmbedding", "Gelu", "Clip", "Trilu", "CumSum", "LpNormalization"};
+    static const char *const contrib[] = {"RotaryEmbedding", "QuickGelu", "Gelu", "FastGelu", "SkipSimplifiedLayerNormalization", "SkipLayerNormalization"};
+    for (size_t i = 0; i < WML_COUNT(onnx); i++)
+        if (wml_node_is(n, onnx[i])) return true;
+    for (size_t i = 0; i < WML_COUNT(contrib); i++)
+        if (wml_node_is_in(n, "com.microsoft", contrib[i])) return true;
+    return false;
+}
+
+static bool of_elementwise(const struct wml_node *n, struct dims *d)
+{
+    struct dims x;
+    if (!of_value(n->in[0], d)) return false;
+    for (size_t i = 1; i < n->n_in; i++)
+        if (!n->in[i] || !of_value(n->in[i], &x) || !broadcast(d, &x)) return false;
+    return true;
+}
+
+static bool dims_of(struct wml_pass_run *r, const struct wml_node *n, struct dims *d)
+{
+    *d = (struct dims){0};
+    if (!wml_node_in(n, 0)) return false;
+    if (is_like_first(n)) return of_value(n->in[0], d);
+    if (wml_op_has(n, WML_OP_ELEMENTWISE) || wml_node_is(n, "Where")) return of_elementwise(n, d);
+    if (wml_node_is(n, "Reshape")) return of_reshape(r, n, d);
+    if (wml_node_is(n, "Expand")) return of_expand(r, n, d);
+    if (wml_node_is(n, "Range")) return of_range(r, n, d);
+    if (wml_node_is(n, "MatMul")) return of_matmul(n, d);
+    if (wml_node_is(n, "Transpose")) return of_transpose(n, d);
+    if (wml_node_is(n, "Concat")) return of_concat(r, n, d);
+    if (wml_node_is(n, "Slice") || wml_node_is(n, "Split")) return of_cut(r, n, d);
+    if (wml_node_is(n, "Gather")) return of_gather(n, d);
+    if (wml_node_is(n, "Unsqueeze") || wml_node_is(n, "Squeeze") || wml_str_starts(n->op_type, "Reduce")) return of_axes(r, n, d);
+    return false;
+}
+
+/* Open axes are filled in; what is known stays. */
+static void refine(struct wml_pass_run *r, struct wml_node *n, struct wml_value *out, const struct dims *d)
+{
+    struct wml_axis axis[WML_SYMS];
+    int64_t rank = wml_value_rank(out);
+    bool changed = rank < 0;
+    if (out->n_outputs || wml_value_elem(out) == WML_UNDEFINED || (rank >= 0 && rank != (int64_t)d->n)) return;
+    for (size_t i = 0; i < d->n; i++) {
+        axis[i] = rank < 0 ? (struct wml_axis){.size = -1} : wml_value_axis(out, i);
+        if (axis[i].size >= 0 || axis[i].symbol.len || d->at[i].kind == WML_SYM_OPEN) continue;
+        if (d->at[i].kind == WML_SYM_NUMBER && d->at[i].v < 0) continue;
+        if (d->at[i].kind == WML_SYM_NUMBER) axis[i].size = d->at[i].v;
+        else axis[i].symbol = d->at[i].s;
+        changed = true;
+    }
+    if (!changed) return;
+    wml_value_set_type(out, wml_type_tensor(r->model, wml_value_elem(out), (int64_t)d->n, axis));
+    wml_pass_applied(r, n->op_type, n->name);
+}
+
+/* -- targets as constants -- */
+
+static void set_target(struct wml_pass_run *r, struct wml_node *n, size_t len, const int64_t *to)
+{
+    wml_node_set_input(n, 1, wml_graph_add_init(n->graph, WML_STR("shape"), wml_tensor_i64s(r->model, len, to)));
+    wml_pass_applied(r, n->op_type, n->name);
+}
+
+/* Numbers, 0 where the size is that of the same axis before, -1 where it says so already. */
+static void fix_reshape(struct wml_pass_run *r, struct wml_node *n, const struct wml_syms *to)
+{
+    int64_t v[WML_SYMS];
+    struct dims x;
+    bool zero = wml_attr_int(n, "allowzero", 0);
+    if (!of_value(n->in[0], &x)) return;
+    for (size_t i = 0; i < to->n; i++) {
+        bool same = i < x.n && to->at[i].kind == WML_SYM_SYMBOL && wml_sym_eq(to->at[i], x.at[i]);
+        if (!same && to->at[i].kind != WML_SYM_NUMBER) return;
+        if (!same && !to->at[i].v && zero) return;
+        v[i] = same ? 0 : to->at[i].v;
+    }
+    if (zero) wml_attr_remove(n, "allowzero");
+    set_target(r, n, to->n, v);
+}
+
+/* 1 where the size is there already. */
+static void fix_expand(struct wml_pass_run *r, struct wml_node *n, const struct wml_syms *to)
+{
+    int64_t v[WML_SYMS];
+    struct dims x;
+    if (!of_value(n->in[0], &x)) return;
+    for (size_t i = 0; i < to->n; i++) {
+        bool same = i + x.n >= to->n && wml_sym_eq(to->at[i], x.at[i + x.n - to->n]);
+        if (!same && to->at[i].kind != WML_SYM_NUMBER) return;
+        v[i] = same ? 1 : to->at[i].v;
+    }
+    set_target(r, n, to->n, v);
+}
+
+static bool visit(void *arg, struct wml_node *n)
+{
+    struct wml_pass_run *r = arg;
+    struct dims d;
+    const struct wml_syms *to;
+    if (wml_node_out(n, 0) && dims_of(r, n, &d))
+        for (size_t i = 0; i < (wml_node_is(n, "Split") ? n->n_out : 1); i++)
+            if (n->out[i]) refine(r, n, n->out[i], &d);
+    wml_syms_note(r, n);
+    bool reshape = wml_node_is(n, "Reshape"), expand = wml_node_is(n, "Expand");
+    if ((!reshape && !expand) || !wml_node_in(n, 1) || wml_constant_of(n->in[1]) || !(to = wml_syms_of(r, n->in[1]))) return true;
+    if (reshape) fix_reshape(r, n, to);
+    else fix_expand(r, n, to);
+    return true;
+}
+
+static bool run(struct wml_pass_run *r, struct wml_err *err)
+{
+    (void)err;
+    if (wml_model_opset(r->model, "") < 7) return wml_pass_skip(r, "operators broadcast in other ways below opset 7");
+    wml_syms_begin(r);
+    return wml_pass_each(r, visit);
+}
+
+const struct wml_pass wml_pass_symbolic_shapes = {
+    .name = "symbolic-shapes", .category = "graph", .on = true, .run = run,
+    .summary = "Follow symbolic sizes through arithmetic on shapes; make targets of Reshape and Expand constant where they say what was there",
+};
