@@ -83,6 +83,8 @@ bool wml_is_transpose(const struct wml_node *n, int64_t a, int64_t b, int64_t c,
 bool wml_reshape_keeps_two(struct wml_pass_run *r, const struct wml_node *n, const struct wml_value *like);
 /* Up through linear layers and the like, which leave the leading axes as they are, to what gave them. */
 const struct wml_value *wml_leads_of(const struct wml_value *v);
+/* v is one number picked out of Shape(y): y, and the axis it is of; else NULL. */
+const struct wml_value *wml_shape_source(struct wml_pass_run *r, const struct wml_value *v, size_t *axis);
 /* v times one number: v's factor goes into *scale, and the other operand is returned; else NULL. */
 struct wml_value *wml_scaled_from(struct wml_pass_run *r, struct wml_value *v, double *scale);
 

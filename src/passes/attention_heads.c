@@ -58,8 +58,7 @@ const struct wml_value *wml_leads_of(const struct wml_value *v)
     return v;
 }
 
-/* Shape(y) with a constant part taken: y, and which axis the one number is of. */
-static const struct wml_value *shape_source(struct wml_pass_run *r, const struct wml_value *v, size_t *axis)
+const struct wml_value *wml_shape_source(struct wml_pass_run *r, const struct wml_value *v, size_t *axis)
 {
     const struct wml_node *n = v->def;
     int64_t *at, rank, i;
@@ -101,7 +100,7 @@ static bool says_same(struct wml_pass_run *r, const struct wml_node *reshape, co
     if (!c || !wml_node_is(c, "Concat") || i >= c->n_in || !c->in[i]) return false;
     for (size_t k = 0; k <= i; k++) /* one number each */
         if (wml_value_rank(c->in[k]) != 1 || wml_value_axis(c->in[k], 0).size != 1) return false;
-    const struct wml_value *y = shape_source(r, c->in[i], &axis);
+    const struct wml_value *y = wml_shape_source(r, c->in[i], &axis);
     return y && (wml_same_axis(y, axis, x, i) || (axis == i && (y == x || wml_leads_of(y) == wml_leads_of(x))));
 }
 

@@ -199,3 +199,24 @@ def cross(batch="batch", length="length", keys="keys"):
     s = g.op("Softmax", g.op("Add", s, extended_mask(g, g.input("mask", [batch, keys], TensorProto.INT64))), axis=-1)
     g.output(join(g, x, g.op("MatMul", s, v)), [batch, length, HIDDEN])
     return g.model()
+
+
+def embeddings(batch="batch", length="length", segments=True, positions="sliced", dtype=TensorProto.INT64, summed=False, opset=17):
+    """Words, segments and positions, added and normalised. positions: a Slice of a buffer, given, or counted past padding."""
+    g = Graph(opset)
+    words = g.input("ids", [batch, length], dtype)
+    y = g.op("Gather", g.weight(50, HIDDEN), words)
+    if segments:
+        y = g.op("Add", y, g.op("Gather", g.weight(2, HIDDEN), g.input("segments", [batch, length], dtype)))
+    if positions == "sliced":
+        ids = g.op("Slice", g.const(np.arange(16)[None]), g.const([0]), g.size(words, 1), g.const([1]), g.const([1]))
+    elif positions == "counted":
+        kept = g.op("Cast", g.op("Not", g.op("Equal", words, g.const(1))), to=TensorProto.INT64)
+        ids = g.op("Add", g.op("Mul", g.op("CumSum", kept, g.const(1)), kept), g.const(1))
+    else:
+        ids = g.input("positions", positions, dtype)
+    y = g.op("Add", y, g.op("Gather", g.weight(16, HIDDEN), ids))
+    g.output(g.norm(y), [batch, length, HIDDEN])
+    if summed:
+        g.output(g.op("Neg", y), [batch, length, HIDDEN], "sum")
+    return g.model()

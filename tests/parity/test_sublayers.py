@@ -1,11 +1,12 @@
 """Layers of transformers as exporters write them: the fusions find them, and answers stay the same."""
 import onnx
 import pytest
+from onnx import TensorProto
 
 import sublayers as form
 from judge import check, ops, same_answers
 
-SHAPES = {"x": [2, 7, 32], "z": [2, 5, 32], "mask": [2, 7], "qkv": [2, 7, 96], "position_bias": [1, 4, 7, 7]}
+SHAPES = {"x": [2, 7, 32], "z": [2, 5, 32], "mask": [2, 7], "qkv": [2, 7, 96], "position_bias": [1, 4, 7, 7], "ids": [2, 7], "segments": [2, 7], "positions": [1, 7]}
 
 
 def optimise(winml, tmp_path, model, *flags):
@@ -46,3 +47,24 @@ def test_attention(winml, tmp_path, name):
     got, r = optimise(winml, tmp_path, model, "--enable-attention-fusion")
     softmax = sum(n.op_type == "Softmax" for n in model.graph.node)
     assert got.count(op) == softmax and "Softmax" not in got, (got, r.out, r.err)
+
+
+EMBEDDINGS = {
+    "bert": ({}, 0),
+    "bert, fixed sizes": ({"batch": 2, "length": 7}, 0),
+    "bert, 32 bits": ({"dtype": TensorProto.INT32}, 0),
+    "bert, its sum is read": ({"summed": True}, 0),
+    "distilbert": ({"segments": False}, 0),
+    "distilbert, fixed sizes": ({"segments": False, "length": 7}, 0),
+    "roberta": ({"positions": "counted"}, 1),
+    "positions given": ({"positions": [1, "length"]}, 1),
+}
+
+
+@pytest.mark.parametrize("name", EMBEDDINGS)
+def test_embeddings(winml, tmp_path, name):
+    how, explicit = EMBEDDINGS[name]
+    optimise(winml, tmp_path, form.embeddings(**how), "--enable-embed-layer-norm-fusion")
+    nodes = onnx.load(tmp_path / "after.onnx").graph.node
+    fused = [n for n in nodes if n.op_type == "EmbedLayerNormalization"]
+    assert len(fused) == 1 and "LayerNormalization" not in [n.op_type for n in nodes] and (len(fused[0].input) > 8) == explicit, nodes
