@@ -45,6 +45,7 @@ format:
 bench: build
 	@cmake --build build/release --target bench_make_model bench_ort_loop winml
 	@bench/run
+	@if [ -n "$$WINML_PEERS_VENV" ]; then bench/nodes; else echo "bench: no WINML_PEERS_VENV, nodes not compared with peers (bench/nodes --help)"; fi
 
 install: build
 	@cmake --install build/release --prefix $(PREFIX)
