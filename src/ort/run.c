@@ -53,9 +53,19 @@ static bool make_input(const struct wml_ort *o, const struct wml_io *io, const s
                       WML_E_RUN, err);
 }
 
-/* NULL when the shape is not fixed, or ORT cannot make such a tensor: then each run makes it. */
-static OrtValue *make_output(const struct wml_ort *o, const struct wml_io *io)
+/* ORT hands such an output on, and leaves memory that was made for it as it was. */
+static bool is_input(const struct wml_session *s, const struct wml_io *io)
 {
+    for (size_t i = 0; i < s->n_inputs + s->n_optional; i++)
+        if (!strcmp(s->input[i].name, io->name)) return true;
+    return false;
+}
+
+/* NULL when the shape is not fixed, or ORT cannot make such a tensor: then each run makes it. */
+static OrtValue *make_output(const struct wml_session *s, const struct wml_io *io)
+{
+    const struct wml_ort *o = s->o;
+    if (is_input(s, io)) return NULL;
     if (io->kind != WML_IO_TENSOR || !io->has_shape || !wml_dtype_info(io->dtype)->bits) return NULL;
     for (size_t i = 0; i < io->rank; i++)
         if (io->dim[i] < 0) return NULL;
@@ -111,7 +121,7 @@ bool wml_run_new(struct wml_session *s, const struct wml_tensor_view *input, siz
         r->input_name[r->n_fed++] = s->input[i].name;
     }
     for (size_t i = 0; i < s->n_outputs; i++) {
-        r->output[i] = make_output(s->o, &s->output[i]);
+        r->output[i] = make_output(s, &s->output[i]);
         r->kept[i] = r->output[i] != NULL;
         if (!r->kept[i]) r->fresh[r->n_fresh++] = i;
     }

@@ -77,6 +77,11 @@ static void adopt(struct wml_pass_run *r, struct wml_value *v, struct wml_tensor
     for (size_t i = 0; i < v->def->n_in; i++) in += bytes_of(v->def->in[i]);
     if (wml_tensor_size(t, &size, NULL) && size > GROW_BYTES && size > GROW_FACTOR * WML_MAX(in, 1)) return;
     struct wml_value *constant = wml_graph_add_init(g, v->name, t);
+    if (wml_types_disagree(v, constant)) { /* a kernel that does not do as its operator says */
+        wml_value_remove(constant);
+        wml_pass_refuse(r, v->def, "ONNX Runtime computes another type than the model says");
+        return;
+    }
     wml_value_replace_uses(v, constant);
     wml_pass_applied(r, v->def ? v->def->op_type : WML_STR("Constant"), v->name);
 }

@@ -41,6 +41,18 @@ bool wml_same_type(const struct wml_value *a, const struct wml_value *b)
     return true;
 }
 
+bool wml_types_disagree(const struct wml_value *a, const struct wml_value *b)
+{
+    enum wml_dtype x = wml_value_elem(a), y = wml_value_elem(b);
+    int64_t rank = wml_value_rank(a), other = wml_value_rank(b);
+    if ((x != WML_UNDEFINED && y != WML_UNDEFINED && x != y) || (rank >= 0 && other >= 0 && rank != other)) return true;
+    for (int64_t i = 0; rank == other && i < rank; i++) {
+        int64_t n = wml_value_axis(a, (size_t)i).size, k = wml_value_axis(b, (size_t)i).size;
+        if (n >= 0 && k >= 0 && n != k) return true;
+    }
+    return false;
+}
+
 bool wml_constant_scalar(struct wml_pass_run *r, const struct wml_value *v, double *out)
 {
     struct wml_tensor *t = wml_constant_of(v);

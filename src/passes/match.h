@@ -17,6 +17,8 @@ bool wml_constant_ints(struct wml_pass_run *r, const struct wml_value *v, int64_
 bool wml_constant_is(struct wml_pass_run *r, const struct wml_value *v, double x);
 /* Both types are known, with the same element type and the same static or symbolic axes. */
 bool wml_same_type(const struct wml_value *a, const struct wml_value *b);
+/* What is known of both types cannot be true of one value: element types, ranks or sizes differ. */
+bool wml_types_disagree(const struct wml_value *a, const struct wml_value *b);
 /* The one number of a constant of one element. */
 bool wml_constant_scalar(struct wml_pass_run *r, const struct wml_value *v, double *out);
 /* The same for a finite operand beside x: one that would raise the rank of the result is refused. */

@@ -70,8 +70,8 @@ bool rc_run(const struct rc_env *e, struct wml_str bytes, const struct rc_tensor
 bool rc_same_interface(const struct wml_session *a, const struct wml_session *b, char *why, size_t size);
 /* Within tolerance; noise: the original's answers under noise. */
 bool rc_equal(const struct rc_tensors *a, const struct rc_tensors *b, const struct rc_tensors *noise, size_t n_noise, char *why, size_t size);
-/* The model with noise behind every float of its top graph. */
-bool rc_noisy(const struct rc_env *e, struct wml_str bytes, uint64_t seed, struct wml_str *out, struct wml_err *err);
+/* The model with noise of that relative size behind every float of its top graph. */
+bool rc_noisy(const struct rc_env *e, struct wml_str bytes, float size, uint64_t seed, struct wml_str *out, struct wml_err *err);
 bool rc_encode(const struct rc_env *e, struct wml_model *m, struct wml_str *out, struct wml_err *err);
 bool rc_load(struct wml_str bytes, struct wml_model **out, struct wml_err *err);
 

@@ -35,7 +35,8 @@ static const struct {
     const size_t *n;
     int weight;
 } family[] = {{gen_math_ops, &n_gen_math_ops, 32},  {gen_shape_ops, &n_gen_shape_ops, 26}, {gen_net_ops, &n_gen_net_ops, 12},
-              {gen_form_ops, &n_gen_form_ops, 20}, {gen_flow_ops, &n_gen_flow_ops, 4},    {gen_quant_ops, &n_gen_quant_ops, 6}};
+              {gen_form_ops, &n_gen_form_ops, 20}, {gen_flow_ops, &n_gen_flow_ops, 5},    {gen_quant_ops, &n_gen_quant_ops, 6},
+              {gen_join_ops, &n_gen_join_ops, 14}, {gen_rare_ops, &n_gen_rare_ops, 10},   {gen_attention_ops, &n_gen_attention_ops, 4}};
 
 static const struct gen_op *choose(struct gen *g)
 {
@@ -86,7 +87,8 @@ static void first_inputs(struct gen *g)
 static void declare(struct gen *g, const struct gen_value *a, bool sizes)
 {
     struct wml_axis axis[GEN_RANK];
-    for (size_t i = 0; i < a->rank; i++) axis[i] = (struct wml_axis){sizes ? a->dim[i] : -1, WML_NO_STR};
+    bool some = gen_chance(g, 15);
+    for (size_t i = 0; i < a->rank; i++) axis[i] = (struct wml_axis){sizes && !(some && gen_chance(g, 50)) ? a->dim[i] : -1, WML_NO_STR};
     wml_value_set_type(a->v, wml_type_tensor(g->m, a->t, (int64_t)a->rank, axis));
 }
 
@@ -94,12 +96,11 @@ static void add_outputs(struct gen *g)
 {
     bool sizes = !g->batch && gen_chance(g, 80);
     size_t n = 0;
-    for (size_t i = g->n; i-- > 0 && n < 6;) {
+    for (size_t i = g->n; i-- > 0 && n < 10;) {
         const struct gen_value *a = &g->pool[i];
         bool leaf = !a->v->n_uses && a->v->def;
-        if (a->v->n_outputs || !(leaf ? gen_chance(g, 85) || !n : gen_chance(g, a->v->def ? 12 : 1))) continue;
-        if (!a->v->def && a->v->n_inputs) continue;
-        declare(g, a, sizes);
+        if (a->v->n_outputs || !(leaf ? gen_chance(g, 85) || !n : gen_chance(g, a->v->def ? 12 : 4))) continue;
+        if (!a->v->n_inputs) declare(g, a, sizes);
         wml_graph_add_output(g->m->graph, a->v);
         n++;
     }

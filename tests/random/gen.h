@@ -32,6 +32,7 @@ struct gen_input { /* how to fill one input of the model */
     int64_t dim[GEN_RANK];
     bool batch[GEN_RANK]; /* the axis is the symbol; dim is then its first size */
     bool optional;        /* an initializer is its default */
+    bool wild; /* infinities, NaN and enormous numbers among the second feed's */
     double low, high;
 };
 
@@ -109,5 +110,8 @@ GEN_OPS(gen_net_ops);
 GEN_OPS(gen_form_ops);
 GEN_OPS(gen_flow_ops);
 GEN_OPS(gen_quant_ops);
+GEN_OPS(gen_join_ops);
+GEN_OPS(gen_rare_ops);
+GEN_OPS(gen_attention_ops);
 
 #endif

@@ -45,6 +45,19 @@ static struct gen_value other(struct gen *g, const struct gen_value *a, double l
     for (int i = 0; way < 6 && i < 4; i++)
         if (gen_find(g, GEN_ANY, 0, GEN_RANK, &b) && b.t == a->t && gen_broadcast(a, &b, y)) return b;
     *y = *a;
+    if (way == 8 && a->rank < 5 && gen_chance(g, 40)) { /* one that widens the result */
+        struct gen_value wide = *a;
+        int64_t dim[GEN_RANK];
+        size_t more = (size_t)gen_int(g, 0, 1);
+        wide.rank += more;
+        for (size_t i = 0; i < wide.rank; i++) {
+            int64_t d = i < more ? 1 : a->dim[i - more];
+            dim[i] = d == 1 && gen_chance(g, 60) ? gen_int(g, 1, 3) : gen_chance(g, 60) ? 1 : d;
+        }
+        struct gen_value b2 = gen_const(g, a->t, wide.rank, dim, low, high);
+        gen_broadcast(a, &b2, y);
+        return b2;
+    }
     if (way == 9 && wml_dtype_is_float((int)a->t)) return gen_scalar(g, a->t, gen_int(g, 0, 1) ? 1 : 0);
     return gen_beside(g, a, low, high);
 }
@@ -205,7 +218,7 @@ static bool make_reduce(struct gen *g)
     struct gen_value a = gen_pick(g, GEN_F | GEN_J, 1, GEN_RANK);
     if (!strcmp(name, "ReduceProd") && (gen_count(&a) > 12 || a.most > 4)) return false;
     if (a.t != WML_F32 && strcmp(name, "ReduceSum") && strcmp(name, "ReduceMean")) return false;
-    if (a.t != WML_F32 && !gen_count(&a)) return false; /* the mean of no integers: ORT divides by zero */
+    if (!gen_count(&a)) return false; /* ORT divides by zero, or answers with other sizes */
     int64_t axes[GEN_RANK];
     size_t n = 0;
     for (size_t i = 0; i < a.rank; i++)

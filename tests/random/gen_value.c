@@ -84,6 +84,7 @@ static struct gen_value add_input(struct gen *g, enum wml_dtype t, size_t rank, 
         in->batch[i] = g->batch && dim[i] == g->batch && gen_chance(g, 80);
         axis[i] = in->batch[i] ? (struct wml_axis){-1, WML_STR("N")} : (struct wml_axis){dim[i], WML_NO_STR};
     }
+    in->wild = real && gen_chance(g, 8);
     snprintf(in->name, sizeof in->name, "x%zu", g->n_inputs);
     struct gen_value a = {.t = t, .rank = rank, .most = 3};
     for (size_t i = 0; i < rank; i++) a.dim[i] = dim[i];
@@ -113,7 +114,7 @@ static struct wml_tensor *tensor(struct gen *g, const struct gen_value *a, const
 /* An initializer that callers may replace, by numbers of the same range. */
 static bool make_optional(struct gen *g, struct gen_value *a, const double *x, double low, double high)
 {
-    if (g->depth || g->m->ir_version < 4 || g->n_inputs >= GEN_INPUTS || !gen_chance(g, 3)) return false;
+    if (g->depth || g->m->ir_version < 4 || g->n_inputs >= GEN_INPUTS || !gen_chance(g, 5)) return false;
     struct gen_input *in = &g->input[g->n_inputs++];
     *in = (struct gen_input){.t = a->t, .rank = a->rank, .optional = true, .low = low, .high = high};
     memcpy(in->dim, a->dim, sizeof in->dim);
@@ -165,8 +166,7 @@ struct gen_value gen_const(struct gen *g, enum wml_dtype t, size_t rank, const i
         x[i] = flat && i ? x[0] : wml_dtype_is_float((int)t) ? gen_real(g, low, high) : (double)gen_int(g, (int64_t)low, (int64_t)high);
         if (round && nearbyint(x[i]) >= low && nearbyint(x[i]) <= high) x[i] = nearbyint(x[i]);
     }
-    bool may_change = wml_dtype_is_float((int)t) || t == WML_BOOL;
-    if (may_change && make_optional(g, &a, x, low, high)) return a;
+    if (make_optional(g, &a, x, low, high)) return a;
     return place(g, a, x);
 }
 

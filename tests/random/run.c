@@ -159,7 +159,7 @@ static bool equal_tensor(const struct rc_tensor *a, const struct rc_tensor *b, s
         double x = wml_dtype_load((int)a->t, a->data, (size_t)i), y = wml_dtype_load((int)b->t, b->data, (size_t)i);
         if (x == y || (isnan(x) && isnan(y))) continue;
         double s = n_noise ? sway(a, noise, n_noise, output, (size_t)i) : 0;
-        if (isinf(s) || (!real && any_sway)) continue;
+        if (isinf(s) || s > fabs(x) / 2 || (!real && any_sway)) continue; /* nothing but noise */
         double room = real ? rel * fmax(fabs(x), fabs(y)) + 1e-5 * scale + (half ? 1e-3 : 1e-7) + 8 * s : 0;
         if (isfinite(x) && isfinite(y) && fabs(x - y) <= room) continue;
         snprintf(why, size, "%s[%llu]: %.9g became %.9g (allowed %.3g, under noise %.3g, largest %.3g)", a->name, (unsigned long long)i, x, y,
@@ -200,7 +200,32 @@ bool rc_encode(const struct rc_env *e, struct wml_model *m, struct wml_str *out,
     return ok;
 }
 
-static void add_noise(struct wml_value *v, enum wml_dtype t, uint64_t seed)
+/* Numbers that say sizes. */
+static bool is_exact(const struct wml_node *n, size_t slot)
+{
+    return wml_node_is(n, "Range") || (wml_node_is(n, "Resize") && slot > 0);
+}
+
+/* A value that cancels to zero has an error of the size of what cancelled: noise of the largest, on every element. */
+static struct wml_value *add_floor(struct wml_node *before, struct wml_value *x, struct wml_value *noise)
+{
+    static const float one_value = 1;
+    struct wml_graph *g = x->graph;
+    struct wml_value *in[4], *one = wml_graph_add_init(g, WML_STR("one"), wml_tensor_copy(g->model, WML_F32, 0, NULL, &one_value, 4, NULL));
+    static const char *const op[] = {"Abs", "ReduceMax", "Sub", "Mul", "Add"};
+    for (int i = 0; i < 5; i++) {
+        struct wml_node *n = wml_node_new(before, "", op[i]);
+        wml_node_add_input(n, i == 0 ? x : i == 1 ? in[0] : i == 2 ? noise : i == 3 ? in[1] : x);
+        if (i >= 2) wml_node_add_input(n, i == 2 ? one : i == 3 ? in[2] : in[3]);
+        if (i == 1) wml_attr_set_int(n, "keepdims", 0);
+        struct wml_value *y = wml_node_add_output(n, WML_STR("noise"));
+        if (i == 4) return y;
+        in[i] = y;
+    }
+    return NULL;
+}
+
+static void add_noise(struct wml_value *v, enum wml_dtype t, float size, uint64_t seed)
 {
     bool half = t == WML_F16;
     struct wml_graph *g = v->graph;
@@ -209,7 +234,8 @@ static void add_noise(struct wml_value *v, enum wml_dtype t, uint64_t seed)
     struct wml_node *n;
     struct wml_use *uses[256];
     size_t n_uses = 0;
-    for (struct wml_use *u = v->uses; u && n_uses < 256; u = u->next) uses[n_uses++] = u;
+    for (struct wml_use *u = v->uses; u && n_uses < 256; u = u->next)
+        if (!is_exact(u->node, u->slot)) uses[n_uses++] = u;
     if (!n_uses || !before) return;
     if (half) {
         n = wml_node_new(before, "", "Cast");
@@ -219,10 +245,11 @@ static void add_noise(struct wml_value *v, enum wml_dtype t, uint64_t seed)
     }
     n = wml_node_new(before, "", "RandomUniformLike");
     wml_node_add_input(n, x);
-    wml_attr_set_float(n, "low", half ? 1 - 5e-4f : 1 - 1e-6f);
-    wml_attr_set_float(n, "high", half ? 1 + 5e-4f : 1 + 1e-6f);
+    wml_attr_set_float(n, "low", 1 - (half ? 5e-4f : size));
+    wml_attr_set_float(n, "high", 1 + (half ? 5e-4f : size));
     wml_attr_set_float(n, "seed", (float)(seed % 100000));
     y = wml_node_add_output(n, WML_STR("noise"));
+    if (v->def && wml_node_is(v->def, "DFT")) x = add_floor(before, x, y);
     n = wml_node_new(before, "", "Mul");
     wml_node_add_input(n, x);
     wml_node_add_input(n, y);
@@ -236,7 +263,7 @@ static void add_noise(struct wml_value *v, enum wml_dtype t, uint64_t seed)
     for (size_t i = 0; i < n_uses; i++) wml_node_set_input(uses[i]->node, uses[i]->slot, y);
 }
 
-bool rc_noisy(const struct rc_env *e, struct wml_str bytes, uint64_t seed, struct wml_str *out, struct wml_err *err)
+bool rc_noisy(const struct rc_env *e, struct wml_str bytes, float size, uint64_t seed, struct wml_str *out, struct wml_err *err)
 {
     struct wml_model *m = NULL;
     struct wml_flow_oracle oracle = {.cx = e->cx};
@@ -250,7 +277,7 @@ bool rc_noisy(const struct rc_env *e, struct wml_str bytes, uint64_t seed, struc
         for (struct wml_value *v = m->graph->first_value, *next; v; v = next) {
             enum wml_dtype t = wml_value_elem(v);
             next = v == last ? NULL : v->next;
-            if (t == WML_F32 || t == WML_F64 || t == WML_F16) add_noise(v, t, seed++);
+            if (t == WML_F32 || t == WML_F64 || t == WML_F16) add_noise(v, t, size, seed++);
         }
         ok = rc_encode(e, m, out, err);
     }

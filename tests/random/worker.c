@@ -50,14 +50,14 @@ static void choose_some(struct wml_rng *rng, enum wml_pass_choice *choice, int o
 }
 
 /* Defaults, defaults without ORT's own optimiser, random sets, one pass alone, everything. */
-static void choose(struct worker *w, struct rc_case *c)
+static void choose(struct worker *w, const struct gen *g, struct rc_case *c)
 {
     struct wml_rng rng = {w->seed * 0xD1342543DE82EF95u + 7};
     struct wml_err err = {0};
     size_t own = wml_pass_find(WML_STR("ort-graph-optimization"));
     int64_t way = wml_rng_range(&rng, 0, 100);
     c->choice = WML_NEW_ARRAY(&w->arena, enum wml_pass_choice, wml_n_passes);
-    c->level = way % 3 ? WML_ORT_LEVEL_LEAN : WML_ORT_LEVEL_BASIC;
+    c->level = way % 4 == 0 ? WML_ORT_LEVEL_BASIC : way % 4 == 1 && way >= 40 ? WML_ORT_LEVEL_EXTENDED : WML_ORT_LEVEL_LEAN;
     if (way < 15) return;
     if (way < 40) c->choice[own] = WML_PASS_OFF;
     else if (way < 70) choose_some(&rng, c->choice, 40, 20, false);
@@ -75,6 +75,9 @@ static void choose(struct worker *w, struct rc_case *c)
             if (wml_passes[i]->only_for) c->choice[i] = WML_PASS_DEFAULT;
     }
     if (way % 2 && way >= 40) c->choice[own] = WML_PASS_OFF;
+    /* ORT's kernel squares: enormous numbers are not for it */
+    for (size_t i = 0; i < g->n_inputs; i++)
+        if (g->input[i].wild) c->choice[wml_pass_find(WML_STR("skip-layer-norm-fusion"))] = WML_PASS_OFF;
     /* what a chosen pass needs must not be off */
     while (!wml_passes_settle(c->choice, NULL, false, &err)) {
         for (size_t i = 0; i < wml_n_passes; i++)
@@ -166,7 +169,7 @@ static void do_seed(struct worker *w)
         w->failures++;
     } else {
         rc_feeds(&g, &w->arena, &c);
-        choose(w, &c);
+        choose(w, &g, &c);
         rc_check(&e, &c, &r);
         if (r.verdict < RC_REFUSED) wml_graph_walk(g.m->graph, count_op, w);
     }

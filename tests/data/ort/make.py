@@ -57,6 +57,9 @@ ext = T(name="w", data_type=T.FLOAT, dims=[2, 3], data_location=T.EXTERNAL)
 for k, v in (("location", "weights/all.bin"), ("offset", "64"), ("length", "24")):
     ext.external_data.add(key=k, value=v)
 save("external", [h.make_node("Add", ["x", "w"], ["y"], "add")], [value("x", [2, 3])], [value("y", [2, 3])], [ext])
+# an input is an output as well, and so is a weight
+save("through", [h.make_node("Neg", ["x"], ["y"], "neg")], [value("x", [2, 3])], [value("x", [2, 3]), value("y", [2, 3]), value("w", [2])],
+     [nh.from_array(np.array([5, 7], np.float32), "w")])
 # failures
 save("no_kernel", [h.make_node("Conv", ["x", "k"], ["y"], "conv1")], [value("x", [1, 1, 3, 3], T.DOUBLE),
      value("k", [1, 1, 1, 1], T.DOUBLE)], [value("y", [1, 1, 3, 3], T.DOUBLE)])
