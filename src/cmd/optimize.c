@@ -4,6 +4,7 @@
 #include "cmd/cmd.h"
 #include "cmd/shapes.h"
 #include "flow/optimize.h"
+#include "opset/opset.h"
 #include "text/json.h"
 #include "text/words.h"
 #include "text/yaml.h"
@@ -15,6 +16,7 @@ struct optimize_args {
     struct wml_opt_list shapes, dims;
     struct wml_opt_flag overwrite, verify, verify_target, list, check, list_rewrites, explain, reference, allow_unsafe;
     struct wml_opt_num timeout;
+    struct wml_opt_int opset;
 #define PASS(id, name) struct wml_opt_flag on_##id, off_##id;
 #include "passes/passes.def"
 #undef PASS
@@ -29,7 +31,8 @@ static const struct wml_opt opts[] = {
     WML_OPT_GROUP(target, wml_target_args, wml_opts_target),
     WML_OPT_LIST(0, "input-shape", shapes, "NAME=1,3,48,192", 0, "fix the shape of an input; repeatable"),
     WML_OPT_LIST(0, "input-dim", dims, "SYMBOL=N", 0, "fix a named dimension; repeatable"),
-    WML_OPT_STR('c', "config", config, "FILE", WML_OPT_PATH | WML_OPT_EXISTS, NULL, "JSON or YAML: capability names to true or false"),
+    WML_OPT_INT(0, "opset", opset, "N", 0, WML_OPSET_FIRST, WML_OPSET_LAST, NULL, "convert to this opset of ONNX first (11 to 25)"),
+    WML_OPT_STR('c', "config", config, "FILE", WML_OPT_PATH | WML_OPT_EXISTS, NULL, "JSON or YAML: capability names to true or false, opset: N"),
     WML_OPT_FLAG(0, "verify", verify, 0, NULL, "compare before and after on the CPU (default: models up to 64 MB)"),
     WML_OPT_STR(0, "input-data", data, "FILE", WML_OPT_PATH | WML_OPT_EXISTS, NULL,
                 "inputs to verify with: .npz, or a folder of .npy (default: seeded random ones)"),
@@ -61,8 +64,28 @@ static const char *similar_pass(struct wml_str name, struct wml_arena *arena)
     return wml_similar(name, names, wml_n_passes);
 }
 
-/* name: true|false, flat; names with dashes or underscores. A build config gives its section `optim`. */
-static bool read_config(const char *path, enum wml_pass_choice *choice, struct wml_arena *arena, struct wml_err *err)
+/* One entry: a capability switched, or the opset. */
+static bool read_entry(const char *path, struct wml_str key, const struct wml_json_val *value, enum wml_pass_choice *choice,
+                       int64_t *opset, struct wml_arena *arena, struct wml_err *err)
+{
+    size_t i = wml_pass_find(key);
+    if (wml_str_is(key, "opset")) {
+        *opset = wml_json_int(value, 0);
+        return (*opset >= WML_OPSET_FIRST && *opset <= WML_OPSET_LAST) ||
+               wml_fail(err, WML_E_USAGE, "%s: 'opset' must be a whole number from %d to %d", path, WML_OPSET_FIRST, WML_OPSET_LAST);
+    }
+    if (i == SIZE_MAX) {
+        const char *near = similar_pass(key, arena);
+        wml_fail(err, WML_E_USAGE, "%s: no capability is called '%.*s'", path, WML_ARG(key));
+        return wml_hint(err, near ? "did you mean '%s'?" : "`winml optimize --list-capabilities` lists them%s", near ? near : "");
+    }
+    if (!wml_json_is_bool(value)) return wml_fail(err, WML_E_USAGE, "%s: '%.*s' must be true or false", path, WML_ARG(key));
+    choice[i] = wml_json_bool(value, false) ? WML_PASS_ON : WML_PASS_OFF;
+    return true;
+}
+
+/* name: true|false, flat; names with dashes or underscores; opset: N. A build config gives its section `optim`. */
+static bool read_config(const char *path, enum wml_pass_choice *choice, int64_t *opset, struct wml_arena *arena, struct wml_err *err)
 {
     struct wml_json_doc *doc = NULL;
     struct wml_json_iter it = {0};
@@ -78,18 +101,7 @@ static bool read_config(const char *path, enum wml_pass_choice *choice, struct w
     const struct wml_json_val *root = wml_json_root(doc), *optim = wml_json_get(root, "optim");
     if (wml_json_is_object(optim)) root = optim;
     bool ok = wml_json_is_object(root) || wml_fail(err, WML_E_FORMAT, "%s: the root must be an object of capabilities", path);
-    while (ok && wml_json_next(root, &it, &key, &value)) {
-        size_t i = wml_pass_find(key);
-        if (i == SIZE_MAX) {
-            const char *near = similar_pass(key, arena);
-            ok = wml_fail(err, WML_E_USAGE, "%s: no capability is called '%.*s'", path, WML_ARG(key));
-            wml_hint(err, near ? "did you mean '%s'?" : "`winml optimize --list-capabilities` lists them%s", near ? near : "");
-        } else if (!wml_json_is_bool(value)) {
-            ok = wml_fail(err, WML_E_USAGE, "%s: '%.*s' must be true or false", path, WML_ARG(key));
-        } else {
-            choice[i] = wml_json_bool(value, false) ? WML_PASS_ON : WML_PASS_OFF;
-        }
-    }
+    while (ok && wml_json_next(root, &it, &key, &value)) ok = read_entry(path, key, value, choice, opset, arena, err);
     wml_json_free(doc);
     return ok;
 }
@@ -138,8 +150,9 @@ static bool run(const struct wml_call *call, struct wml_err *err)
     }
     if (!in.model) return wml_fail(err, WML_E_USAGE, "Missing option '-m' / '--model'.");
     if (a->reference.v || a->ort_level.v) narrow_choices(choice, a->ort_level.v != NULL);
-    if (a->config.v && !read_config(a->config.v, choice, call->arena, err)) return false;
+    if (a->config.v && !read_config(a->config.v, choice, &in.opset, call->arena, err)) return false;
     typed_choices(a, choice);
+    if (a->opset.set) in.opset = a->opset.v;
     if (!wml_cmd_target(&a->target, call->arena, &in.target, err)) return false;
     if (!wml_cmd_shapes_parse(&a->shapes, &a->dims, call->arena, &shapes, err)) return false;
     in.shape = shapes.shape;

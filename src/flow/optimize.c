@@ -129,7 +129,7 @@ bool wml_optimize_make(struct wml_optimize_run *r, size_t max_steps, size_t *n_s
     if (!r->bytes_before) r->bytes_before = total_bytes(r->args->model, r->model);
     separate_weights(r);
     if (!r->before.all) wml_op_counts_fill(&r->before, r->model);
-    if (!wml_optimize_shapes(r, err)) return false;
+    if (!wml_optimize_shapes(r, err) || !wml_optimize_opset(r, &env, err)) return false;
     env.ort_level = r->args->ort_level;
     struct wml_passes_opts opts = {.env = &env, .choice = r->choice, .cx = r->cx, .now_ns = wml_now_ns, .max_steps = max_steps,
                                    .log = r->args->explain || r->args->verbose ? &r->log : NULL};

@@ -24,6 +24,7 @@ struct wml_optimize_args {
     size_t n_shapes;
     const struct wml_feed_dim *dim; /* sizes of symbols */
     size_t n_dims;
+    int64_t opset;     /* to convert to before the passes run; 0: as it is */
     bool allow_unsafe; /* chosen passes may make operators that the target has not */
     bool explain;      /* list what each pass did */
     bool verbose;      /* list what was left alone, and why */

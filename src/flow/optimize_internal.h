@@ -33,6 +33,7 @@ struct wml_optimize_run {
     bool differs;                            /* the verification failed because of what the passes did */
     struct wml_op_counts before, after;
     uint64_t bytes_before, bytes_after;
+    int64_t opset_before;
     struct wml_onnx_saved saved;
     bool verified;
     struct wml_verify verify;
@@ -46,6 +47,8 @@ struct wml_optimize_run {
 
 /* Sets the shapes of inputs and forgets what follows from the old ones. */
 bool wml_optimize_shapes(struct wml_optimize_run *r, struct wml_err *err);
+/* Converts to args->opset and notes what it was. */
+bool wml_optimize_opset(struct wml_optimize_run *r, const struct wml_env *env, struct wml_err *err);
 /* Outputs whose type was forgotten and not found again get the old one back. */
 void wml_optimize_restore_types(struct wml_optimize_run *r);
 /* Loads the source and runs the passes over it, max_steps (0: all) of them; what was there before is freed. */

@@ -90,6 +90,16 @@ static void put_size(struct wml_item *root, const struct wml_optimize_run *r)
     wml_buf_release(&b);
 }
 
+static void put_opset(struct wml_item *root, const struct wml_optimize_run *r)
+{
+    int64_t now = wml_model_opset(r->model, "");
+    wml_item_int(root, "opset_before", NULL, r->opset_before, WML_SHOW_PLAIN);
+    wml_item_int(root, "opset", NULL, now, WML_SHOW_PLAIN);
+    wml_item_int(root, "ir_version", NULL, r->model->ir_version, WML_SHOW_PLAIN);
+    if (now == r->opset_before) wml_item_int(root, NULL, "Opset", now, WML_SHOW_PLAIN);
+    else wml_item_fmt(root, NULL, "Opset", "%" PRId64 " -> %" PRId64, r->opset_before, now);
+}
+
 static void put_pass(struct wml_item *list, const struct wml_pass *pass, enum wml_pass_status status, const struct wml_pass_result *p,
                      const char *reason)
 {
@@ -200,7 +210,7 @@ void wml_optimize_report(const struct wml_optimize_run *r, struct wml_report *ou
     put_target(root, r);
     put_nodes(root, r);
     put_size(root, r);
-    wml_item_int(root, "opset", "Opset", wml_model_opset(r->model, ""), WML_SHOW_PLAIN);
+    put_opset(root, r);
     put_passes(root, r);
     wml_optimize_explain(r, root);
     put_verify(root, r);
