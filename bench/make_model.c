@@ -1,20 +1,11 @@
 /* bench/make_model.c - writes models of real size with random weights, so that measuring needs nothing from
- * outside: `make_model resnet50|bert|minilm|vit|chain OUT [OPTION N]...`.
+ * outside: `make_model resnet50|bert|minilm|vit|KIND OUT [OPTION N]...`.
  *
  * resnet50: Conv, BatchNormalization and Relu apart, 25.6 million parameters, static 1x3x224x224.
  * bert, minilm, vit: as PyTorch exports them, see make_text.c and make_vision.c. `--torch 2` writes them as
  * version 2 does; --layers and --hidden make small ones for tests.
- * chain: --nodes small nodes, to see how time grows with them. */
+ * The other kinds, those of make_scale.c, have --nodes small nodes, to see how time grows with them. */
 #include "maker.h"
-
-static void make_chain(struct maker *k, int64_t n)
-{
-    struct wml_axis axes[2] = {{1, {0}}, {8, {0}}};
-    struct wml_value *x = wml_graph_add_input(k->g, WML_STR("x"), wml_type_tensor(k->m, WML_F32, 2, axes));
-    static const char *const ops[] = {"Relu", "Neg", "Identity", "Abs", "Sigmoid"};
-    for (int64_t i = 0; i < n; i++) x = MAKER_OP(k, ops[i % 5], x);
-    maker_output(k, x, "y", 2, axes);
-}
 
 static const struct kind {
     const char *name;
@@ -25,7 +16,6 @@ static const struct kind {
     {.name = "bert", .make = make_bert, .layers = 12, .hidden = 768, .heads = 12, .inner = 3072},
     {.name = "minilm", .make = make_bert, .layers = 6, .hidden = 384, .heads = 12, .inner = 1536},
     {.name = "vit", .make = make_vit, .layers = 12, .hidden = 768, .heads = 12, .inner = 3072},
-    {.name = "chain"},
 };
 
 /* --hidden N keeps the heads, and an inner size of four times it. */
@@ -48,6 +38,13 @@ static bool options(struct maker *k, int argc, char **argv, int64_t *nodes, int6
     return true;
 }
 
+static int usage(void)
+{
+    fprintf(stderr, "usage: make_model resnet50|bert|minilm|vit OUT [--torch 1|2] [--layers N] [--hidden N]\n"
+                    "       make_model KIND OUT [--nodes N]    kinds: see make_scale.c\n");
+    return 2;
+}
+
 int main(int argc, char **argv)
 {
     struct wml_err err = {0};
@@ -57,11 +54,7 @@ int main(int argc, char **argv)
         if (strcmp(argv[1], kinds[i].name) == 0) kind = &kinds[i];
     struct maker k = {.rng = {7}};
     if (kind) k.layers = kind->layers, k.hidden = kind->hidden, k.heads = kind->heads, k.inner = kind->inner;
-    if (!kind || !options(&k, argc, argv, &nodes, &torch)) {
-        fprintf(stderr, "usage: make_model resnet50|bert|minilm|vit|chain OUT [--torch 1|2] [--layers N] [--hidden N] "
-                        "[--nodes N]\n");
-        return 2;
-    }
+    if (argc < 3 || !options(&k, argc, argv, &nodes, &torch)) return usage();
     k.torch2 = torch == 2;
     k.m = wml_model_new();
     k.g = k.m->graph;
@@ -69,10 +62,8 @@ int main(int argc, char **argv)
     k.m->producer_name = WML_STR("winml bench");
     k.m->ir_version = 8;
     wml_model_set_opset(k.m, "", k.torch2 ? 17 : 14);
-    if (kind->make)
-        kind->make(&k);
-    else
-        make_chain(&k, nodes);
+    if (kind) kind->make(&k);
+    else if (!make_scale(&k, argv[1], nodes)) return usage();
     struct wml_onnx_save_opts opts = {.external = WML_EXTERNAL_NEVER};
     if (!wml_onnx_save(k.m, argv[2], &opts, NULL, &err)) maker_give_up(&err);
     wml_model_free(k.m);

@@ -13,8 +13,8 @@ static struct wml_value *conv(struct maker *k, struct wml_value *x, const int64_
     return y;
 }
 
-static struct wml_value *conv_bn(struct maker *k, struct wml_value *x, int64_t in, int64_t out, int64_t kernel,
-                                 int64_t stride, bool relu)
+struct wml_value *maker_conv_bn(struct maker *k, struct wml_value *x, int64_t in, int64_t out, int64_t kernel,
+                                int64_t stride, bool relu)
 {
     struct wml_value *y = conv(k, x, (int64_t[]){out, in, kernel, kernel}, stride, kernel / 2);
     y = MAKER_OP(k, "BatchNormalization", y, maker_weight(k, "scale", 1, &out, 0.1f, 1),
@@ -26,10 +26,10 @@ static struct wml_value *conv_bn(struct maker *k, struct wml_value *x, int64_t i
 
 static struct wml_value *bottleneck(struct maker *k, struct wml_value *x, int64_t in, int64_t mid, int64_t stride)
 {
-    struct wml_value *y = conv_bn(k, x, in, mid, 1, 1, true);
-    y = conv_bn(k, y, mid, mid, 3, stride, true);
-    y = conv_bn(k, y, mid, mid * 4, 1, 1, false);
-    struct wml_value *skip = in == mid * 4 && stride == 1 ? x : conv_bn(k, x, in, mid * 4, 1, stride, false);
+    struct wml_value *y = maker_conv_bn(k, x, in, mid, 1, 1, true);
+    y = maker_conv_bn(k, y, mid, mid, 3, stride, true);
+    y = maker_conv_bn(k, y, mid, mid * 4, 1, 1, false);
+    struct wml_value *skip = in == mid * 4 && stride == 1 ? x : maker_conv_bn(k, x, in, mid * 4, 1, stride, false);
     return MAKER_OP(k, "Relu", MAKER_OP(k, "Add", y, skip));
 }
 
@@ -37,7 +37,7 @@ void make_resnet50(struct maker *k)
 {
     struct wml_value *x = wml_graph_add_input(k->g, WML_STR("pixel_values"),
                                               wml_type_static(k->m, WML_F32, 4, (int64_t[]){1, 3, 224, 224}));
-    x = MAKER_OP(k, "MaxPool", conv_bn(k, x, 3, 64, 7, 2, true));
+    x = MAKER_OP(k, "MaxPool", maker_conv_bn(k, x, 3, 64, 7, 2, true));
     wml_attr_set_ints(x->def, "kernel_shape", 2, (int64_t[]){3, 3});
     wml_attr_set_ints(x->def, "strides", 2, (int64_t[]){2, 2});
     wml_attr_set_ints(x->def, "pads", 4, (int64_t[]){1, 1, 1, 1});

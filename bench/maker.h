@@ -39,6 +39,8 @@ void maker_output(struct maker *k, struct wml_value *v, const char *name, size_t
 struct wml_value *maker_linear(struct maker *k, struct wml_value *x, int64_t in, int64_t out);
 struct wml_value *maker_gemm(struct maker *k, struct wml_value *x, int64_t in, int64_t out);
 struct wml_value *maker_layer_norm(struct maker *k, struct wml_value *x);
+struct wml_value *maker_conv_bn(struct maker *k, struct wml_value *x, int64_t in, int64_t out, int64_t kernel,
+                                int64_t stride, bool relu);
 struct wml_value *maker_mlp(struct maker *k, struct wml_value *x);
 /* mask: added to the scores, NULL: none. */
 struct wml_value *maker_attention(struct maker *k, struct wml_value *x, struct wml_value *mask);
@@ -51,5 +53,6 @@ struct wml_value *maker_expand(struct maker *k, struct wml_value *x, struct wml_
 void make_resnet50(struct maker *k); /* make_vision.c */
 void make_vit(struct maker *k);
 void make_bert(struct maker *k); /* make_text.c */
+bool make_scale(struct maker *k, const char *kind, int64_t n); /* make_scale.c; false: no such kind */
 
 #endif

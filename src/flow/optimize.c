@@ -103,6 +103,7 @@ static void release(struct wml_optimize_run *r)
     wml_pass_log_release(&r->log);
     wml_json_free(r->placement);
     wml_model_free(r->model);
+    wml_flow_oracle_release(&r->oracle);
     WML_VEC_RELEASE(&r->warning);
     wml_arena_release(&r->arena);
 }

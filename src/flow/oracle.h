@@ -2,6 +2,7 @@
 #ifndef WML_FLOW_ORACLE_H
 #define WML_FLOW_ORACLE_H
 
+#include "base/map.h"
 #include "graph/model.h"
 #include "ort/oracle.h"
 #include "passes/passes.h"
@@ -10,8 +11,11 @@ struct wml_flow_oracle { /* the argument of the callbacks */
     struct wml_ctx *cx;
     size_t sessions;    /* that were opened */
     size_t open, nodes; /* values still open, and nodes, after the last question about types */
+    struct wml_map answer; /* types by what a node looks like; of large graphs (oracle_types.c) */
+    struct wml_arena arena;
 };
 
+void wml_flow_oracle_release(struct wml_flow_oracle *o);
 /* Callbacks over the oracle; `o` must outlive the env. */
 struct wml_env wml_flow_env(struct wml_flow_oracle *o);
 /* A CPU session on a model in memory, weights as ranges of its files: nothing is copied. buf holds the

@@ -79,6 +79,9 @@ void wml_graph_remove_output(struct wml_graph *g, size_t i);
 void wml_graph_set_output(struct wml_graph *g, size_t i, struct wml_value *v);
 struct wml_graph *wml_graph_new(struct wml_model *m, struct wml_node *owner);
 
+/* A number for marks on nodes and values that nothing else in the model has. */
+uint64_t wml_model_mark(struct wml_model *m);
+
 /* Opsets and metadata. 0 when the domain is not imported. */
 int64_t wml_model_opset(const struct wml_model *m, const char *domain);
 void wml_model_set_opset(struct wml_model *m, const char *domain, int64_t version);

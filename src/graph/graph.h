@@ -10,6 +10,7 @@
 bool wml_model_link(struct wml_model *m, struct wml_err *err);
 /* Linked face back to the file face. The saver calls it. */
 void wml_model_sync(struct wml_model *m);
+void wml_node_sync(struct wml_node *n); /* the same for one node and what is inside it */
 /* Stable topological order, sub-graphs included. Edits that insert a node before its readers and
  * after its inputs keep the order; others call this once at their end. */
 bool wml_graph_sort(struct wml_graph *g, struct wml_err *err);
@@ -17,6 +18,8 @@ bool wml_graph_sort(struct wml_graph *g, struct wml_err *err);
 /* Calls f for every node of g and of its sub-graphs: a node first, then what is inside it. false from
  * f ends the walk (and is returned). f may remove the node it was given. */
 bool wml_graph_walk(struct wml_graph *g, bool (*f)(void *arg, struct wml_node *n), void *arg);
+/* g, then every graph inside it. */
+bool wml_graph_each(struct wml_graph *g, bool (*f)(void *arg, struct wml_graph *g), void *arg);
 /* Every graph of the model: the top graph and its sub-graphs; not function bodies. */
 bool wml_model_each_graph(struct wml_model *m, bool (*f)(void *arg, struct wml_graph *g), void *arg);
 /* Every tensor: initializers, sparse ones, attributes, sub-graphs, functions, training. */

@@ -94,9 +94,9 @@ static bool define_nodes(struct linker *l, struct wml_graph *g)
     for (size_t i = 0; i < g->node.len; i++) {
         struct wml_node *n = g->node.at[i];
         wml_node_chain(g, n, NULL);
-        n->n_out = n->output.len;
+        n->n_out = n->cap_out = n->output.len;
         n->out = WML_NEW_ARRAY(a, struct wml_value *, n->n_out);
-        n->n_in = n->input.len;
+        n->n_in = n->cap_in = n->input.len;
         n->in = WML_NEW_ARRAY(a, struct wml_value *, n->n_in);
         n->use = WML_NEW_ARRAY(a, struct wml_use, n->n_in);
     }

@@ -71,6 +71,7 @@ struct wml_node {
     /* linked */
     struct wml_value **in, **out; /* NULL: empty optional slot */
     size_t n_in, n_out;
+    size_t cap_in, cap_out;    /* room in the arrays */
     struct wml_use *use; /* parallel to in */
     struct wml_graph *graph;
     struct wml_node *prev, *next; /* execution order */
@@ -90,6 +91,7 @@ struct wml_graph {
     /* linked */
     struct wml_node *first, *last; /* walk by ->next */
     size_t n_nodes;
+    bool holds_graphs; /* one of its nodes has sub-graphs, or had */
     struct wml_value *first_value, *last_value;
     WML_VEC(struct wml_value *) inputs, outputs; /* signature, in order; inputs of IR < 4 hold weights */
     struct wml_map by_name;                      /* values of this graph only */

@@ -32,6 +32,7 @@ void wml_node_chain(struct wml_graph *g, struct wml_node *n, struct wml_node *be
     *(n->prev ? &n->prev->next : &g->first) = n;
     *(before ? &before->prev : &g->last) = n;
     g->n_nodes++;
+    if (wml_node_subgraph(n, 0)) g->holds_graphs = true;
 }
 
 void wml_node_unchain(struct wml_node *n)
@@ -121,6 +122,23 @@ void wml_node_move(struct wml_node *n, struct wml_node *before)
     wml_node_chain(g, n, before);
 }
 
+/* Uses are links of the values' lists, so those move along. */
+static void grow_inputs(struct wml_node *n, size_t cap)
+{
+    struct wml_value **in = WML_NEW_ARRAY(arena_of(n), struct wml_value *, cap);
+    struct wml_use *use = WML_NEW_ARRAY(arena_of(n), struct wml_use, cap);
+    for (size_t i = 0; i < n->n_in; i++) {
+        struct wml_value *v = in[i] = n->in[i];
+        use[i] = n->use[i];
+        if (!v) continue;
+        *(use[i].prev ? &use[i].prev->next : &v->uses) = &use[i];
+        *(use[i].next ? &use[i].next->prev : &v->last_use) = &use[i];
+    }
+    n->in = in;
+    n->use = use;
+    n->cap_in = cap;
+}
+
 void wml_node_resize_inputs(struct wml_node *n, size_t n_in)
 {
     if (n_in <= n->n_in) {
@@ -129,18 +147,11 @@ void wml_node_resize_inputs(struct wml_node *n, size_t n_in)
         n->n_in = n_in;
         return;
     }
-    struct wml_value **in = WML_NEW_ARRAY(arena_of(n), struct wml_value *, n_in);
-    struct wml_use *use = WML_NEW_ARRAY(arena_of(n), struct wml_use, n_in);
-    for (size_t i = 0; i < n->n_in; i++) {
-        struct wml_value *v = in[i] = n->in[i];
-        use[i] = n->use[i];
-        if (!v) continue;
-        *(use[i].prev ? &use[i].prev->next : &v->uses) = &use[i];
-        *(use[i].next ? &use[i].next->prev : &v->last_use) = &use[i];
+    if (n_in > n->cap_in) grow_inputs(n, n->cap_in ? WML_MAX(n_in, 2 * n->cap_in) : n_in);
+    for (size_t i = n->n_in; i < n_in; i++) {
+        n->in[i] = NULL;
+        n->use[i] = (struct wml_use){.node = n, .slot = i};
     }
-    for (size_t i = n->n_in; i < n_in; i++) use[i] = (struct wml_use){.node = n, .slot = i};
-    n->in = in;
-    n->use = use;
     n->n_in = n_in;
 }
 
@@ -184,9 +195,14 @@ void wml_node_remove_input(struct wml_node *n, size_t slot)
 
 void wml_node_resize_outputs(struct wml_node *n, size_t n_out)
 {
-    struct wml_value **out = WML_NEW_ARRAY(arena_of(n), struct wml_value *, n_out);
-    for (size_t i = 0; i < WML_MIN(n->n_out, n_out); i++) out[i] = n->out[i];
-    n->out = out;
+    if (n_out > n->cap_out) {
+        const size_t cap = n->cap_out ? WML_MAX(n_out, 2 * n->cap_out) : n_out;
+        struct wml_value **out = WML_NEW_ARRAY(arena_of(n), struct wml_value *, cap);
+        for (size_t i = 0; i < n->n_out; i++) out[i] = n->out[i];
+        n->out = out;
+        n->cap_out = cap;
+    }
+    for (size_t i = n->n_out; i < n_out; i++) n->out[i] = NULL;
     n->n_out = n_out;
 }
 

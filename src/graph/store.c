@@ -31,6 +31,11 @@ void wml_model_free(struct wml_model *m)
     free(m);
 }
 
+uint64_t wml_model_mark(struct wml_model *m)
+{
+    return UINT64_C(0x6d61726b) << 32 | ++m->store->n_marks;
+}
+
 void wml_model_own(struct wml_model *m, void *block)
 {
     WML_PUSH(&m->store->block, block);

@@ -29,6 +29,7 @@ struct wml_store {
     struct wml_map sources;        /* by location */
     struct wml_map names; /* every name in use or once in use; filled on first need */
     bool names_ready;
+    uint64_t n_marks; /* given out by wml_model_mark */
     bool was_sorted; /* no graph of the file had to be sorted */
 };
 

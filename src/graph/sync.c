@@ -143,14 +143,12 @@ static bool sync_graph(void *arg, struct wml_graph *g)
     return true;
 }
 
-static bool sync_tree(struct wml_arena *a, struct wml_graph *g)
+void wml_node_sync(struct wml_node *n)
 {
-    sync_graph(a, g);
-    for (struct wml_node *n = g->first; n; n = n->next) {
-        struct wml_graph *sub;
-        for (size_t k = 0; (sub = wml_node_subgraph(n, k)); k++) sync_tree(a, sub);
-    }
-    return true;
+    struct wml_arena *a = &n->graph->model->arena;
+    struct wml_graph *sub;
+    sync_node(a, n);
+    for (size_t k = 0; (sub = wml_node_subgraph(n, k)); k++) wml_graph_each(sub, sync_graph, a);
 }
 
 static void sync_function(struct wml_arena *a, struct wml_function *f)
@@ -163,17 +161,17 @@ static void sync_function(struct wml_arena *a, struct wml_function *f)
     for (size_t i = 0; i < g->outputs.len; i++) WML_PUSH_IN(a, &f->output, g->outputs.at[i]->name);
     for (struct wml_node *n = g->first; n; n = n->next) {
         struct wml_graph *sub;
-        for (size_t k = 0; (sub = wml_node_subgraph(n, k)); k++) sync_tree(a, sub);
+        for (size_t k = 0; (sub = wml_node_subgraph(n, k)); k++) wml_graph_each(sub, sync_graph, a);
     }
 }
 
 void wml_model_sync(struct wml_model *m)
 {
     struct wml_arena *a = &m->arena;
-    sync_tree(a, m->graph);
+    wml_graph_each(m->graph, sync_graph, a);
     for (size_t i = 0; i < m->function.len; i++) sync_function(a, m->function.at[i]);
     for (size_t i = 0; i < m->training.len; i++) {
-        if (m->training.at[i]->initialization) sync_tree(a, m->training.at[i]->initialization);
-        if (m->training.at[i]->algorithm) sync_tree(a, m->training.at[i]->algorithm);
+        if (m->training.at[i]->initialization) wml_graph_each(m->training.at[i]->initialization, sync_graph, a);
+        if (m->training.at[i]->algorithm) wml_graph_each(m->training.at[i]->algorithm, sync_graph, a);
     }
 }

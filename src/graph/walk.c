@@ -13,6 +13,7 @@ void wml_graph_init(struct wml_graph *g, struct wml_model *m, struct wml_node *o
     g->model = m;
     g->owner = owner;
     g->outer = outer;
+    if (owner) owner->graph->holds_graphs = true;
     wml_model_own_map(m, &g->by_name);
 }
 
@@ -40,7 +41,7 @@ bool wml_graph_walk(struct wml_graph *g, bool (*f)(void *arg, struct wml_node *n
     for (struct wml_node *n = g->first, *next; n; n = next) {
         next = n->next;
         if (!f(arg, n)) return false;
-        if (n->graph != g) continue; /* f removed it */
+        if (n->graph != g || !g->holds_graphs) continue; /* f removed it; or nothing is inside */
         struct wml_graph *sub;
         for (size_t k = 0; (sub = wml_node_subgraph(n, k)); k++)
             if (!wml_graph_walk(sub, f, arg)) return false;
@@ -48,20 +49,20 @@ bool wml_graph_walk(struct wml_graph *g, bool (*f)(void *arg, struct wml_node *n
     return true;
 }
 
-static bool each_graph(struct wml_graph *g, bool (*f)(void *arg, struct wml_graph *g), void *arg)
+bool wml_graph_each(struct wml_graph *g, bool (*f)(void *arg, struct wml_graph *g), void *arg)
 {
     if (!f(arg, g)) return false;
-    for (struct wml_node *n = g->first; n; n = n->next) {
+    for (struct wml_node *n = g->holds_graphs ? g->first : NULL; n; n = n->next) {
         struct wml_graph *sub;
         for (size_t k = 0; (sub = wml_node_subgraph(n, k)); k++)
-            if (!each_graph(sub, f, arg)) return false;
+            if (!wml_graph_each(sub, f, arg)) return false;
     }
     return true;
 }
 
 bool wml_model_each_graph(struct wml_model *m, bool (*f)(void *arg, struct wml_graph *g), void *arg)
 {
-    return each_graph(m->graph, f, arg);
+    return wml_graph_each(m->graph, f, arg);
 }
 
 struct tensor_walk {
@@ -101,17 +102,17 @@ static bool graph_tensors(void *arg, struct wml_graph *g)
 bool wml_model_each_tensor(struct wml_model *m, bool (*f)(void *arg, struct wml_tensor *t), void *arg)
 {
     struct tensor_walk w = {f, arg};
-    if (!each_graph(m->graph, graph_tensors, &w)) return false;
+    if (!wml_graph_each(m->graph, graph_tensors, &w)) return false;
     for (size_t i = 0; i < m->function.len; i++) {
         struct wml_function *fn = m->function.at[i];
-        if (!each_graph(&fn->body, graph_tensors, &w)) return false;
+        if (!wml_graph_each(&fn->body, graph_tensors, &w)) return false;
         for (size_t k = 0; k < fn->attr.len; k++)
             if (!attr_tensors(&w, fn->attr.at[k])) return false;
     }
     for (size_t i = 0; i < m->training.len; i++) {
         struct wml_training *t = m->training.at[i];
-        if (t->initialization && !each_graph(t->initialization, graph_tensors, &w)) return false;
-        if (t->algorithm && !each_graph(t->algorithm, graph_tensors, &w)) return false;
+        if (t->initialization && !wml_graph_each(t->initialization, graph_tensors, &w)) return false;
+        if (t->algorithm && !wml_graph_each(t->algorithm, graph_tensors, &w)) return false;
     }
     return true;
 }

@@ -56,6 +56,9 @@ struct wml_skeleton_opts { /* zero is valid: the whole model */
     /* Only what these values need is kept, and they become the outputs (of the top graph). */
     struct wml_value *const *only;
     size_t n_only;
+    /* With `only`: values that become inputs of their type, whatever makes them stays out. */
+    struct wml_value *const *given;
+    size_t n_given;
     /* Added as outputs without a type, for ORT to fill in. Values that are outputs already are skipped. */
     struct wml_value *const *also;
     size_t n_also;

@@ -21,85 +21,9 @@ struct skeleton {
     struct wml_arena arena;
     struct wml_graph shadow;
     struct wml_err *err;
-};
-
-/* --- only what some values need --- */
-
-struct reach {
+    uint64_t mark; /* on nodes and values: reached, or given */
     WML_VEC(struct wml_node *) todo;
-    struct wml_graph *top;
-    uint64_t mark; /* on nodes and values: reached */
 };
-
-static void reach_value(struct reach *r, struct wml_value *v)
-{
-    if (!v || v->graph != r->top || v->mark == r->mark) return;
-    v->mark = r->mark;
-    if (v->def && v->def->mark != r->mark) {
-        v->def->mark = r->mark;
-        WML_PUSH(&r->todo, v->def);
-    }
-}
-
-static void reach_inputs(struct reach *r, const struct wml_node *n)
-{
-    const struct wml_graph *sub;
-    for (size_t i = 0; i < n->n_in; i++) reach_value(r, n->in[i]);
-    for (size_t k = 0; (sub = wml_node_subgraph(n, k)); k++) {
-        for (const struct wml_node *inner = sub->first; inner; inner = inner->next) reach_inputs(r, inner);
-        for (size_t i = 0; i < sub->outputs.len; i++) reach_value(r, sub->outputs.at[i]);
-    }
-}
-
-/* Marks are the passes' own: a number nobody else uses keeps the two apart. */
-static void mark_needed(struct skeleton *s, struct reach *r)
-{
-    *r = (struct reach){.top = s->m->graph, .mark = UINT64_C(0x736b656c) << 16};
-    for (struct wml_node *n = r->top->first; n; n = n->next)
-        if (n->mark == r->mark) n->mark = 0;
-    for (struct wml_value *v = r->top->first_value; v; v = v->next)
-        if (v->mark == r->mark) v->mark = 0;
-    for (size_t i = 0; i < s->o->n_only; i++) reach_value(r, s->o->only[i]);
-    while (r->todo.len) {
-        struct wml_node *n = r->todo.at[--r->todo.len];
-        reach_inputs(r, n);
-    }
-    WML_VEC_RELEASE(&r->todo);
-}
-
-static void keep_needed(struct skeleton *s)
-{
-    struct wml_graph *g = s->m->graph, *w = &s->shadow;
-    struct reach r;
-    mark_needed(s, &r);
-    w->node.at = NULL;
-    w->node.len = w->node.cap = 0;
-    for (struct wml_node *n = g->first; n; n = n->next)
-        if (n->mark == r.mark) WML_PUSH_IN(&s->arena, &w->node, n);
-    w->initializer.at = NULL;
-    w->initializer.len = w->initializer.cap = 0;
-    for (size_t i = 0; i < g->initializer.len; i++) {
-        struct wml_tensor *t = g->initializer.at[i];
-        if (t->value && t->value->mark == r.mark) WML_PUSH_IN(&s->arena, &w->initializer, t);
-    }
-    w->sparse_initializer.at = NULL;
-    w->sparse_initializer.len = w->sparse_initializer.cap = 0;
-    for (size_t i = 0; i < g->sparse_initializer.len; i++) {
-        struct wml_sparse_tensor *t = g->sparse_initializer.at[i];
-        if (t->values->value && t->values->value->mark == r.mark)
-            WML_PUSH_IN(&s->arena, &w->sparse_initializer, t);
-    }
-    w->input.at = NULL;
-    w->input.len = w->input.cap = 0;
-    for (size_t i = 0; i < g->input.len; i++)
-        if (g->inputs.at[i]->mark == r.mark) WML_PUSH_IN(&s->arena, &w->input, g->input.at[i]);
-    w->output.at = NULL;
-    w->output.len = w->output.cap = 0;
-    w->value_info.len = 0;
-    w->annotation.len = 0;
-}
-
-/* --- weights as inputs --- */
 
 static bool is_large(const struct skeleton *s, const struct wml_tensor *t)
 {
@@ -108,27 +32,92 @@ static bool is_large(const struct skeleton *s, const struct wml_tensor *t)
     return t->dtype != WML_STRING && wml_tensor_size(t, &n, NULL) && n >= least;
 }
 
+static void add_input(struct skeleton *s, struct wml_str name, struct wml_type *type)
+{
+    struct wml_value_info *info = WML_NEW(&s->arena, struct wml_value_info);
+    info->name = name;
+    info->type = type;
+    WML_PUSH_IN(&s->arena, &s->shadow.input, info);
+}
+
 /* Where only types matter, a large weight is an input of its type: no file is opened for it. */
-static void weights_as_inputs(struct skeleton *s)
+static void add_weight(struct skeleton *s, struct wml_tensor *t)
+{
+    const struct wml_value *v = t->value;
+    if (!s->o->types_only || !v || v->n_outputs || !is_large(s, t)) WML_PUSH_IN(&s->arena, &s->shadow.initializer, t);
+    else if (!v->n_inputs) add_input(s, t->name, wml_type_static(s->m, (enum wml_dtype)t->dtype, t->dims.len, t->dims.at));
+}
+
+/* --- only what some values need: the work grows with that part, not with the model --- */
+
+static void mark_given(struct skeleton *s)
+{
+    s->mark = wml_model_mark(s->m);
+    for (size_t i = 0; i < s->o->n_given; i++) {
+        struct wml_value *v = s->o->given[i];
+        v->mark = s->mark;
+        add_input(s, v->name, wml_value_type(v));
+    }
+}
+
+static void reach_value(struct skeleton *s, struct wml_value *v)
+{
+    if (!v || v->graph != s->m->graph || v->mark == s->mark) return;
+    v->mark = s->mark;
+    if (v->def && v->def->mark != s->mark) WML_PUSH(&s->todo, v->def);
+    if (v->n_inputs) add_input(s, v->name, wml_value_type(v));
+    if (v->init) {
+        v->init->name = v->name;
+        add_weight(s, v->init);
+    }
+    if (v->sparse) {
+        v->sparse->values->name = v->name;
+        WML_PUSH_IN(&s->arena, &s->shadow.sparse_initializer, v->sparse);
+    }
+}
+
+static void reach_inputs(struct skeleton *s, const struct wml_node *n)
+{
+    const struct wml_graph *sub;
+    for (size_t i = 0; i < n->n_in; i++) reach_value(s, n->in[i]);
+    for (size_t k = 0; (sub = wml_node_subgraph(n, k)); k++) {
+        for (const struct wml_node *inner = sub->first; inner; inner = inner->next) reach_inputs(s, inner);
+        for (size_t i = 0; i < sub->outputs.len; i++) reach_value(s, sub->outputs.at[i]);
+    }
+}
+
+static void keep_needed(struct skeleton *s)
+{
+    struct wml_graph *w = &s->shadow;
+    mark_given(s);
+    for (size_t i = 0; i < s->o->n_only; i++) reach_value(s, s->o->only[i]);
+    while (s->todo.len) {
+        struct wml_node *n = s->todo.at[--s->todo.len];
+        if (n->mark == s->mark) continue;
+        n->mark = s->mark;
+        wml_node_sync(n);
+        WML_PUSH_IN(&s->arena, &w->node, n);
+        reach_inputs(s, n);
+    }
+    WML_VEC_RELEASE(&s->todo);
+    /* A node was reached after one of its readers: the other way round is nearly the order of execution. */
+    for (size_t i = 0, k = w->node.len; i + 1 < k; i++) {
+        struct wml_node *n = w->node.at[i];
+        w->node.at[i] = w->node.at[--k];
+        w->node.at[k] = n;
+    }
+    w->value_info.len = 0;
+    w->annotation.len = 0;
+}
+
+static void keep_all(struct skeleton *s)
 {
     struct wml_graph *g = s->m->graph, *w = &s->shadow;
-    w->initializer.at = NULL;
-    w->initializer.len = w->initializer.cap = 0;
-    w->input.at = NULL;
-    w->input.len = w->input.cap = 0;
+    for (size_t i = 0; i < g->node.len; i++) WML_PUSH_IN(&s->arena, &w->node, g->node.at[i]);
     for (size_t i = 0; i < g->input.len; i++) WML_PUSH_IN(&s->arena, &w->input, g->input.at[i]);
-    for (size_t i = 0; i < g->initializer.len; i++) {
-        struct wml_tensor *t = g->initializer.at[i];
-        if (!t->value || t->value->n_outputs || !is_large(s, t)) {
-            WML_PUSH_IN(&s->arena, &w->initializer, t);
-            continue;
-        }
-        if (t->value->n_inputs) continue;
-        struct wml_value_info *info = WML_NEW(&s->arena, struct wml_value_info);
-        info->name = t->name;
-        info->type = wml_type_static(s->m, (enum wml_dtype)t->dtype, t->dims.len, t->dims.at);
-        WML_PUSH_IN(&s->arena, &w->input, info);
-    }
+    for (size_t i = 0; i < g->initializer.len; i++) add_weight(s, g->initializer.at[i]);
+    for (size_t i = 0; i < g->sparse_initializer.len; i++) WML_PUSH_IN(&s->arena, &w->sparse_initializer, g->sparse_initializer.at[i]);
+    for (size_t i = 0; i < g->output.len; i++) WML_PUSH_IN(&s->arena, &w->output, g->output.at[i]);
 }
 
 /* --- outputs --- */
@@ -140,19 +129,21 @@ static void add_output(struct skeleton *s, struct wml_value *v)
     WML_PUSH_IN(&s->arena, &s->shadow.output, info);
 }
 
-static void set_outputs(struct skeleton *s)
+/* The shadow's lists are its own. */
+static void fill_shadow(struct skeleton *s)
 {
-    struct wml_graph *g = s->m->graph, *w = &s->shadow;
+    struct wml_graph *w = &s->shadow;
+    *w = *s->m->graph;
+    memset(&w->node, 0, sizeof w->node);
+    memset(&w->initializer, 0, sizeof w->initializer);
+    memset(&w->sparse_initializer, 0, sizeof w->sparse_initializer);
+    memset(&w->input, 0, sizeof w->input);
+    memset(&w->output, 0, sizeof w->output);
     if (s->o->n_only) keep_needed(s);
-    else {
-        w->output.at = NULL;
-        w->output.len = w->output.cap = 0;
-        for (size_t i = 0; i < g->output.len; i++) WML_PUSH_IN(&s->arena, &w->output, g->output.at[i]);
-    }
+    else keep_all(s);
     for (size_t i = 0; i < s->o->n_only; i++) add_output(s, s->o->only[i]);
     for (size_t i = 0; i < s->o->n_also; i++)
         if (!s->o->also[i]->n_outputs || s->o->n_only) add_output(s, s->o->also[i]);
-    if (s->o->types_only && !s->o->n_only) weights_as_inputs(s);
     if (s->o->drop_value_info) w->value_info.len = 0;
 }
 
@@ -175,11 +166,28 @@ static bool refer(struct skeleton *s, struct wml_tensor *t)
     return true;
 }
 
+static bool open_source(void *arg, struct wml_tensor *t)
+{
+    struct skeleton *s = arg;
+    return t->stand_in || wml_tensor_open_sources(s->m, t, s->err);
+}
+
 static bool refer_graph(void *arg, struct wml_graph *g)
 {
     struct skeleton *s = arg;
     for (size_t i = 0; i < g->initializer.len; i++)
-        if (!refer(s, g->initializer.at[i])) return false;
+        if (!refer(s, g->initializer.at[i]) || !open_source(s, g->initializer.at[i])) return false;
+    return true;
+}
+
+static bool refer_all(struct skeleton *s)
+{
+    if (!refer_graph(s, &s->shadow)) return false;
+    for (size_t i = 0; i < s->shadow.node.len; i++) {
+        struct wml_graph *sub;
+        for (size_t k = 0; (sub = wml_node_subgraph(s->shadow.node.at[i], k)); k++)
+            if (!wml_graph_each(sub, refer_graph, s)) return false;
+    }
     return true;
 }
 
@@ -190,12 +198,6 @@ static bool add_bytes(void *arg, const void *bytes, size_t n, struct wml_err *er
     return !b->failed || wml_fail(err, WML_E_MEMORY, "the model without its weights is larger than 2 GiB");
 }
 
-static bool open_source(void *arg, struct wml_tensor *t)
-{
-    struct skeleton *s = arg;
-    return t->stand_in || wml_tensor_open_sources(s->m, t, s->err);
-}
-
 bool wml_onnx_skeleton(struct wml_model *m, const struct wml_skeleton_opts *opts, struct wml_buf *buf,
                        struct wml_str *folder, struct wml_err *err)
 {
@@ -203,13 +205,12 @@ bool wml_onnx_skeleton(struct wml_model *m, const struct wml_skeleton_opts *opts
     struct skeleton s = {.m = m, .o = opts ? opts : &whole, .err = err};
     struct wml_sink sink = {buf, add_bytes};
     struct wml_model shadow;
-    wml_model_sync(m);
-    s.shadow = *m->graph;
+    if (!s.o->n_only || m->function.len) wml_model_sync(m);
     shadow = *m;
     shadow.graph = &s.shadow;
     shadow.training.len = 0;
-    set_outputs(&s);
-    bool ok = wml_model_each_graph(m, refer_graph, &s) && wml_model_each_tensor(m, open_source, &s);
+    fill_shadow(&s);
+    bool ok = refer_all(&s);
     *folder = m->store->folder;
     if (!buf->max) buf->max = (size_t)INT32_MAX;
     ok = ok && wml_pb_measure(&wml_pb_model, &shadow) < (uint64_t)INT32_MAX;

@@ -86,30 +86,29 @@ static void adopt(struct wml_pass_run *r, struct wml_value *v, struct wml_tensor
     wml_pass_applied(r, v->def ? v->def->op_type : WML_STR("Constant"), v->name);
 }
 
-static bool evaluate(struct wml_pass_run *r, struct frontier *f, size_t from, size_t n, struct wml_err *err)
+/* One value that cannot be computed must not cost the others: halves are tried. How many cannot. */
+static size_t evaluate(struct wml_pass_run *r, const struct frontier *f, size_t from, size_t n, struct wml_err *why)
 {
+    struct wml_err err = {0};
     struct wml_tensor **t = WML_NEW_ARRAY(r->scratch, struct wml_tensor *, n + 1);
-    if (!r->env->evaluate(r->env->arg, r->model, f->v.at + from, n, t, err)) return false;
-    for (size_t i = 0; i < n; i++)
-        if (t[i]) adopt(r, f->v.at[from + i], t[i]);
-    return true;
+    if (r->env->evaluate(r->env->arg, r->model, f->v.at + from, n, t, &err)) {
+        for (size_t i = 0; i < n; i++)
+            if (t[i]) adopt(r, f->v.at[from + i], t[i]);
+        return 0;
+    }
+    *why = err;
+    if (n == 1) return 1;
+    return evaluate(r, f, from, n / 2, why) + evaluate(r, f, from + n / 2, n - n / 2, why);
 }
 
 bool wml_fold_constants(struct wml_pass_run *r, bool integers_only)
 {
     struct frontier f = {0};
-    struct wml_err why = {0}, last = {0};
-    size_t failed = 0;
+    struct wml_err why = {0};
     find_frontier(r, integers_only, &f);
     if (!f.v.len) return true;
     if (!r->env->evaluate) return wml_pass_skip(r, "ONNX Runtime is not at hand");
-    if (evaluate(r, &f, 0, f.v.len, &why)) return true;
-    /* One value that cannot be computed must not cost the others. */
-    for (size_t i = 0; i < f.v.len; i++) {
-        if (evaluate(r, &f, i, 1, &last)) continue;
-        failed++;
-        why = last;
-    }
+    const size_t failed = evaluate(r, &f, 0, f.v.len, &why);
     if (failed) wml_pass_skip(r, "%zu of %zu values cannot be computed: %.180s", failed, f.v.len, why.msg);
     return true;
 }

@@ -6,7 +6,8 @@
 
 #include "graph/parts.h"
 
-enum { MAX_NODES = 20000 };
+/* Above these it takes longer than all our passes: its time grows with the square of the readers of one value. */
+enum { MAX_NODES = 10000, MAX_READERS = 1000 };
 
 /* Left out at every level: it puts zeros into the pads of a MaxPool, which never win there. */
 #define WRONG "Pad_Fusion"
@@ -58,6 +59,14 @@ static bool look_graph(void *arg, struct wml_graph *graph)
     for (const struct wml_value *v = graph->first_value; v && !g->reason; v = v->next)
         if (!is_plain((int)wml_value_elem(v))) *g = (struct guard){"a type that ORT's CPU kernels convert: ", wml_str(wml_dtype_name((int)wml_value_elem(v))), g->contrib};
     return !g->reason;
+}
+
+static bool few_readers(void *arg, struct wml_graph *graph)
+{
+    (void)arg;
+    for (const struct wml_value *v = graph->first_value; v; v = v->next)
+        if (v->n_uses > MAX_READERS) return false;
+    return true;
 }
 
 static bool same_signature(const struct wml_graph *a, const struct wml_graph *b)
@@ -129,6 +138,7 @@ static bool run(struct wml_pass_run *r, struct wml_err *err)
     if (r->round) return true; /* once: what is left afterwards is for our passes */
     if (!r->env->ort_optimise) return wml_pass_skip(r, "ONNX Runtime is not at hand");
     if (m->graph->n_nodes > MAX_NODES) return wml_pass_skip(r, "more than %d nodes", MAX_NODES);
+    if (!wml_model_each_graph(m, few_readers, NULL)) return wml_pass_skip(r, "a value has more than %d readers", MAX_READERS);
     if (m->function.len || m->training.len) return wml_pass_skip(r, "the model has functions or training parts");
     if (m->ir_version < WML_IR_SEPARATE_WEIGHTS) return wml_pass_skip(r, "its weights are inputs (IR below 4)");
     enum wml_ort_level level = r->env->ort_level;
