@@ -22,7 +22,7 @@ struct decoder {
 };
 
 /* Deep enough for what the depth limit allows, one word and one index each. */
-enum { PATH_MAX_LEN = 600 };
+enum { PATH_MAX_LEN = 600, PATH_ENDS = 6 };
 
 static void write_path(const struct frame *f, char *out, size_t size)
 {
@@ -30,8 +30,13 @@ static void write_path(const struct frame *f, char *out, size_t size)
     size_t n = 0, len = 0;
     for (; f && n < WML_COUNT(chain); f = f->up) chain[n++] = f;
     out[0] = '\0';
+    const size_t all = n;
     while (n-- && len < size) {
         const char *dot = len ? "." : "";
+        if (all > 2 * PATH_ENDS && n >= PATH_ENDS && all - n > PATH_ENDS) { /* the middle of a long path tells nothing */
+            if (n == PATH_ENDS) len += (size_t)snprintf(out + len, size - len, "....");
+            continue;
+        }
         int k = chain[n]->index == SIZE_MAX
                     ? snprintf(out + len, size - len, "%s%s", dot, chain[n]->name)
                     : snprintf(out + len, size - len, "%s%s[%zu]", dot, chain[n]->name,
@@ -413,7 +418,10 @@ static bool decode_message(struct decoder *d, const struct wml_pb_message *type,
     struct wml_msg *head = msg;
     size_t hint = 0;
     uint64_t last = 0;
-    if (depth > WML_PB_MAX_DEPTH) return bad(d, up, &r, "messages nest deeper than 100");
+    if (depth > WML_PB_MAX_DEPTH) {
+        bad(d, up, &r, "messages nest deeper than 100");
+        return wml_hint(d->err, "no runtime reads that either: protobuf itself ends there; some 30 graphs in each other fit");
+    }
     while (wml_rd_left(&r)) {
         const unsigned char *from = r.p;
         uint64_t tag = 0;

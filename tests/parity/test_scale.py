@@ -1,5 +1,6 @@
 """Large models: many nodes, many gigabytes, deep sub-graphs. What is asserted is that they work and what memory they
 take; times are for bench/run."""
+import json
 import os
 import resource
 import shutil
@@ -7,6 +8,7 @@ import subprocess
 
 import numpy as np
 import onnx
+import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -20,7 +22,7 @@ def make(kind, n, path):
     """A graph of one kind, see bench/make_scale.c."""
     if not os.path.exists(MAKE):
         pytest.skip("bench_make_model is not built")
-    subprocess.run([MAKE, kind, path, str(n)], check=True)
+    subprocess.run([MAKE, kind, path, "--nodes", str(n)], check=True)
     return path
 
 
@@ -76,3 +78,56 @@ def sparse_model(folder, layers, width):
     with open(folder / "model.data", "wb") as f:
         f.truncate(at)
     return path, at
+
+
+def shape_chains(path, n):
+    """Types that follow from values: targets of Reshape given and computed from Shape, float scales, two branches."""
+    nodes = []
+
+    def node(op, *inputs, **attributes):
+        name = f"{op}_{len(nodes)}"
+        nodes.append(helper.make_node(op, inputs, [name], name, **attributes))
+        return name
+
+    weights = [numpy_helper.from_array(np.array(v, t), k) for k, v, t in (
+        ("zero", 0, "i8"), ("keep3", [0, -1, 4], "i8"), ("keep4", [0, 4, 4, 4], "i8"), ("rest", [-1], "i8"), ("four", [4], "i8"), ("axis", [0], "i8"), ("up", [1, 1, 2, 2], "f"),
+        ("down", [1, 1, .5, .5], "f"), ("none", [], "f"), ("half", [1, 1, 1, 0.5], "f"))]
+    x = "x"
+    while len(nodes) < n:
+        batch = node("Unsqueeze", node("Gather", node("Shape", x), "zero"), "axis")
+        node("Relu", node("Reshape", x, node("Concat", batch, "rest", "four", axis=0)))
+        y = node("Transpose", node("Reshape", x, "keep3"), perm=[0, 2, 1])
+        y = node("Reshape", node("Relu", y), "keep4")
+        y = node("Resize", node("Resize", y, "none", "up"), "none", "down")
+        z = node("Cast", node("Greater", node("Resize", y, "none", "half"), "half0"), to=TensorProto.FLOAT)
+        node("ReduceMax", z)
+        x = node("Abs", y)
+    weights.append(numpy_helper.from_array(np.array(0.5, "f"), "half0"))
+    nodes[-1].output[0] = "y"
+    info = [helper.make_tensor_value_info(v, TensorProto.FLOAT, ["batch", 4, 4, 4]) for v in ("x", "y")]
+    onnx.save(helper.make_model(helper.make_graph(nodes, "g", info[:1], info[1:], weights),
+                                opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
+
+
+@pytest.mark.parametrize("kind", ["chains", "blocks"])
+def test_types_in_runs(winml, tmp_path, kind):
+    """Graphs beyond one question are asked about in runs, with answers used again: the types are those of one question."""
+    source, out = tmp_path / "m.onnx", tmp_path / "o.onnx"
+    shape_chains(source, 7000) if kind == "chains" else make("blocks", 7000, source)
+    config = tmp_path / "only.json"
+    names = [c["name"] for c in winml("optimize", "-l", "-f", "json").json["capabilities"]]
+    config.write_text(json.dumps({n: n in ("shape-inference", "constant-nodes") for n in names}))
+    r = winml("optimize", "-m", source, "-o", out, "-c", config, "--no-verify", "-f", "json")
+    assert r.code == 0, r.err
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    m = onnx.load(out)
+    del m.graph.value_info[:]
+    inner = {o for n in m.graph.node for o in n.output} - {"y"}
+    m.graph.output.extend(helper.make_empty_tensor_value_info(o) for o in sorted(inner))
+    whole = ort.InferenceSession(m.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    said = {o.name: tuple(o.shape) for o in whole.get_outputs() if o.shape}
+    found = {v.name: tuple(d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in v.type.tensor_type.shape.dim)
+             for v in onnx.load(out).graph.value_info if v.type.tensor_type.shape.dim}
+    said.pop("y"), found.pop("y", None)
+    assert len(said) > 5000 and found == said
