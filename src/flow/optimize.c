@@ -132,6 +132,7 @@ bool wml_optimize_make(struct wml_optimize_run *r, size_t max_steps, size_t *n_s
     if (!r->before.all) wml_op_counts_fill(&r->before, r->model);
     if (!wml_optimize_shapes(r, err) || !wml_optimize_opset(r, &env, err)) return false;
     env.ort_level = r->args->ort_level;
+    env.weights_stay = r->args->reference_weights;
     struct wml_passes_opts opts = {.env = &env, .choice = r->choice, .cx = r->cx, .now_ns = wml_now_ns, .max_steps = max_steps,
                                    .log = r->args->explain || r->args->verbose ? &r->log : NULL};
     if (!wml_passes_run(&r->model, &opts, r->result, err)) return false;

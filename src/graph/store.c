@@ -73,6 +73,13 @@ bool wml_model_source(struct wml_model *m, struct wml_str location, struct wml_s
     return true;
 }
 
+void wml_model_drop(const struct wml_model *m, struct wml_span s)
+{
+    enum { LEAST = 1 << 20 };
+    const struct wml_source *f = s.len >= LEAST ? wml_model_source_of(m, s) : NULL;
+    if (f && f->drop) f->drop(s);
+}
+
 struct wml_source *wml_model_source_of(const struct wml_model *m, struct wml_span s)
 {
     for (struct wml_source *f = m->source; f; f = f->next) {

@@ -16,6 +16,7 @@ struct wml_source {
     struct wml_span bytes;
     void *handle;
     void (*close)(void *handle);
+    void (*drop)(struct wml_span s); /* takes read bytes out of memory; NULL: cannot */
 };
 
 struct wml_store {
@@ -38,6 +39,8 @@ bool wml_model_source(struct wml_model *m, struct wml_str location, struct wml_s
                       struct wml_err *err);
 /* The source whose bytes hold the span, or NULL: then the span is on the heap or in the arena. */
 struct wml_source *wml_model_source_of(const struct wml_model *m, struct wml_span s);
+/* The bytes will not be read again soon: large ones of a file leave the process's memory. */
+void wml_model_drop(const struct wml_model *m, struct wml_span s);
 struct wml_source *wml_model_add_source(struct wml_model *m, const struct wml_source *s);
 void wml_model_own(struct wml_model *m, void *block); /* freed with the model */
 void wml_model_own_map(struct wml_model *m, struct wml_map *map);

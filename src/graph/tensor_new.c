@@ -107,6 +107,20 @@ struct wml_tensor *wml_tensor_share(struct wml_model *m, const struct wml_tensor
     return s;
 }
 
+/* Piece by piece: what is found equal leaves the memory again, so that weights of gigabytes need none. */
+static bool same_bytes(const struct wml_model *m, struct wml_span x, struct wml_span y)
+{
+    enum { PIECE = 1 << 24 };
+    bool same = true;
+    for (size_t at = 0, n; same && at < x.len; at += n) {
+        n = WML_MIN(x.len - at, (size_t)PIECE);
+        same = memcmp(x.ptr + at, y.ptr + at, n) == 0;
+        wml_model_drop(m, (struct wml_span){x.ptr + at, n});
+        wml_model_drop(m, (struct wml_span){y.ptr + at, n});
+    }
+    return same;
+}
+
 bool wml_tensor_eq(struct wml_model *m, struct wml_tensor *a, struct wml_tensor *b)
 {
     struct wml_span x, y;
@@ -121,7 +135,7 @@ bool wml_tensor_eq(struct wml_model *m, struct wml_tensor *a, struct wml_tensor 
         return true;
     }
     if (!wml_tensor_bytes(m, a, &x, NULL) || !wml_tensor_bytes(m, b, &y, NULL)) return false;
-    return x.len == y.len && (x.ptr == y.ptr || memcmp(x.ptr, y.ptr, x.len) == 0);
+    return x.len == y.len && (x.ptr == y.ptr || same_bytes(m, x, y));
 }
 
 bool wml_tensor_parse_external(struct wml_tensor *t, struct wml_err *err)

@@ -17,7 +17,7 @@ bool wml_onnx_map(const char *path, struct wml_source *out, struct wml_err *err)
         free(map);
         return false;
     }
-    *out = (struct wml_source){.bytes = map->bytes, .handle = map, .close = close_map};
+    *out = (struct wml_source){.bytes = map->bytes, .handle = map, .close = close_map, .drop = wml_map_drop};
     return true;
 }
 

@@ -15,5 +15,7 @@ bool wml_map_open(const char *path, struct wml_map_file *out, struct wml_err *er
 void wml_map_close(struct wml_map_file *m);
 /* The kernel may read ahead (sequential use), or drop what was read. */
 void wml_map_will_read(const struct wml_map_file *m, uint64_t from, uint64_t n);
+/* Pages of the map inside the span leave the process's memory; reading them again brings them back. */
+void wml_map_drop(struct wml_span bytes);
 
 #endif

@@ -34,6 +34,13 @@ void wml_map_close(struct wml_map_file *m)
     *m = (struct wml_map_file){0};
 }
 
+void wml_map_drop(struct wml_span bytes)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)bytes.ptr;
+    const uintptr_t from = (at + page - 1) / page * page, to = (at + bytes.len) / page * page;
+    if (bytes.ptr && to > from) madvise((void *)from, to - from, MADV_DONTNEED); /* NOLINT: an address */
+}
+
 void wml_map_will_read(const struct wml_map_file *m, uint64_t from, uint64_t n)
 {
     if (!m->bytes.ptr || from >= m->bytes.len) return;

@@ -48,6 +48,12 @@ void wml_map_close(struct wml_map_file *m)
     *m = (struct wml_map_file){0};
 }
 
+/* Unlocking pages that are not locked takes them out of the working set; so it says, failing. */
+void wml_map_drop(struct wml_span bytes)
+{
+    if (bytes.len) VirtualUnlock((void *)(uintptr_t)bytes.ptr, bytes.len);
+}
+
 void wml_map_will_read(const struct wml_map_file *m, uint64_t from, uint64_t n)
 {
     if (!m->bytes.ptr || from >= m->bytes.len) return;

@@ -1,12 +1,13 @@
-/* Equal initializers become one. Compared are type, sizes and bytes; the key holds only a few bytes of each,
- * so that large weights are read no further than they agree. */
+/* Equal initializers become one. Compared are type, sizes and bytes; the key holds only samples of large ones, so
+ * that those are read no further than they agree. Where weights stay in their files, large ones are the same only if
+ * they lie in the same place: reading gigabytes would cost more than one name for them saves. */
 #include "passes/match.h"
 
 #include <inttypes.h>
 
 #include "base/hash.h"
 
-enum { SAMPLE = 128 };
+enum { SAMPLE = 64, PIECES = 8, WHOLE = 4096, LARGE = 1 << 20 };
 
 static bool can_share(const struct wml_value *v)
 {
@@ -14,14 +15,23 @@ static bool can_share(const struct wml_value *v)
            v->init->payload != WML_PAYLOAD_DERIVED && v->init->dtype != WML_STRING;
 }
 
+/* All of small ones, and pieces from the first byte to the last. */
+static uint64_t sample(struct wml_span s, uint64_t h)
+{
+    const size_t n = WML_MIN(s.len, (size_t)SAMPLE), steps = s.len > WHOLE ? PIECES - 1 : 0;
+    if (!steps) return wml_hash(s.ptr, s.len, h);
+    for (size_t i = 0; i <= steps; i++) h = wml_hash(s.ptr + (s.len - n) / steps * i, n, h);
+    return h;
+}
+
 static struct wml_str key_of(struct wml_pass_run *r, struct wml_value *v)
 {
     struct wml_span s;
-    uint64_t h = 0;
     struct wml_tensor *t = v->init;
     if (!wml_tensor_bytes(r->model, t, &s, NULL)) return WML_NO_STR;
-    size_t n = WML_MIN(s.len, (size_t)SAMPLE);
-    h = wml_hash(s.ptr, n, wml_hash(s.ptr + (s.len - n), n, s.len));
+    uint64_t h = s.len;
+    if (r->env->weights_stay && s.len > LARGE) h = wml_hash(&s.ptr, sizeof s.ptr, h);
+    else h = sample(s, h);
     for (size_t i = 0; i < t->dims.len; i++) h = wml_hash(&t->dims.at[i], sizeof(int64_t), h);
     return wml_arena_fmt(r->scratch, "%d %zu %016" PRIx64, (int)t->dtype, t->dims.len, h);
 }

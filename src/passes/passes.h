@@ -25,6 +25,7 @@ struct wml_env { /* any callback may be NULL: the passes that need it are skippe
     bool (*ort_optimise)(void *arg, struct wml_model *m, bool extended, const char *disable, struct wml_model **out,
                          struct wml_err *err);
     enum wml_ort_level ort_level;
+    bool weights_stay; /* they are not written: what reads much of them costs more than it saves */
 };
 
 enum wml_pass_status { WML_PASS_NOTHING, WML_PASS_APPLIED, WML_PASS_SKIPPED, WML_PASS_FAILED };
