@@ -202,7 +202,7 @@ static bool key_of(struct wml_attention *a)
     static const int64_t swap3[] = {0, 2, 1};
     struct wml_value *v = a->scores->in[1], *up;
     while ((up = wml_scaled_from(a->r, v, &a->scale))) v = up;
-    if (v->def && wml_value_rank(v) == 3 && keeps_last_two(v->def)) v = v->def->in[0];
+    if (v->def && wml_value_rank(v) <= 4 && keeps_last_two(v->def)) v = v->def->in[0];
     size_t n_perm = 0;
     const struct wml_node *t = v->def;
     const int64_t *perm = t && wml_node_is(t, "Transpose") && wml_node_in(t, 0) ? wml_attr_ints(t, "perm", &n_perm) : NULL;
@@ -326,6 +326,7 @@ void wml_attention_finish(struct wml_attention *a, struct wml_node *n)
     wml_pass_applied(a->r, a->softmax->op_type, a->softmax->name);
     if (a->tail_stays) {
         struct wml_value *joined = wml_node_add_output(n, a->join->out[0]->name);
+        wml_node_take_output(n, 0, joined); /* others may be there already */
         wml_value_set_type(joined, joined_type(a));
         wml_node_set_input(a->tail, 0, joined);
         wml_prune(a->join);

@@ -20,19 +20,27 @@ struct wml_syms { /* a scalar has one element */
     struct wml_sym at[WML_SYMS];
 };
 
+/* What a pass knows of symbols. An output may declare a name of its own for what is a sum here: "total" for "past + seq". */
+struct wml_symbols {
+    struct wml_pass_run *r;
+    WML_VEC(struct wml_str) sum, declared;
+};
+/* In the pass's scratch memory. Value marks are used. */
+struct wml_symbols *wml_symbols_new(struct wml_pass_run *r);
+
 struct wml_sym wml_sym_number(int64_t v);
-struct wml_sym wml_sym_axis(const struct wml_value *v, size_t axis);
-bool wml_sym_eq(struct wml_sym a, struct wml_sym b);      /* false when one is open */
-bool wml_sym_is(struct wml_sym a, int64_t v);             /* the number v */
+/* Sums are told by their parts here, by their declared names in types. */
+struct wml_sym wml_sym_axis(const struct wml_symbols *c, const struct wml_value *v, size_t axis);
+struct wml_str wml_sym_name(const struct wml_symbols *c, struct wml_sym a);
+bool wml_sym_eq(struct wml_sym a, struct wml_sym b); /* false when one is open */
+bool wml_sym_is(struct wml_sym a, int64_t v);        /* the number v */
 struct wml_sym wml_sym_sum(struct wml_model *m, struct wml_sym a, struct wml_sym b);
 struct wml_sym wml_sym_difference(struct wml_sym a, struct wml_sym b);
 struct wml_sym wml_sym_broadcast(struct wml_sym a, struct wml_sym b);
 
-/* Forgets what was noted. Value marks are used. */
-void wml_syms_begin(struct wml_pass_run *r);
 /* What is known of v: a constant, or noted before; NULL: nothing. */
-const struct wml_syms *wml_syms_of(struct wml_pass_run *r, struct wml_value *v);
+const struct wml_syms *wml_syms_of(struct wml_symbols *c, struct wml_value *v);
 /* Notes what can be told of n's outputs. Nodes come in order. */
-void wml_syms_note(struct wml_pass_run *r, const struct wml_node *n);
+void wml_syms_note(struct wml_symbols *c, const struct wml_node *n);
 
 #endif

@@ -9,12 +9,12 @@ struct dims {
     struct wml_sym at[WML_SYMS];
 };
 
-static bool of_value(const struct wml_value *v, struct dims *d)
+static bool of_value(const struct wml_symbols *c, const struct wml_value *v, struct dims *d)
 {
     int64_t rank = v ? wml_value_rank(v) : -1;
     *d = (struct dims){0};
     if (rank < 0 || rank > WML_SYMS) return false;
-    for (int64_t i = 0; i < rank; i++) d->at[d->n++] = wml_sym_axis(v, (size_t)i);
+    for (int64_t i = 0; i < rank; i++) d->at[d->n++] = wml_sym_axis(c, v, (size_t)i);
     return true;
 }
 
@@ -32,13 +32,13 @@ static bool broadcast(struct dims *a, const struct dims *b)
 
 /* -- one operator each: the dims of output 0 -- */
 
-static bool of_reshape(struct wml_pass_run *r, const struct wml_node *n, struct dims *d)
+static bool of_reshape(struct wml_symbols *c, const struct wml_node *n, struct dims *d)
 {
-    const struct wml_syms *to = wml_syms_of(r, wml_node_in(n, 1));
+    const struct wml_syms *to = wml_syms_of(c, wml_node_in(n, 1));
     bool copies = !wml_attr_int(n, "allowzero", 0);
     struct dims x;
     size_t open = 0, at = 0;
-    if (!to || !of_value(n->in[0], &x)) return false;
+    if (!to || !of_value(c, n->in[0], &x)) return false;
     d->n = to->n;
     for (size_t i = 0; i < to->n; i++) {
         d->at[i] = wml_sym_is(to->at[i], 0) && copies && i < x.n ? x.at[i] : to->at[i];
@@ -75,30 +75,30 @@ static bool of_reshape(struct wml_pass_run *r, const struct wml_node *n, struct 
     return true;
 }
 
-static bool of_expand(struct wml_pass_run *r, const struct wml_node *n, struct dims *d)
+static bool of_expand(struct wml_symbols *c, const struct wml_node *n, struct dims *d)
 {
-    const struct wml_syms *to = wml_syms_of(r, wml_node_in(n, 1));
+    const struct wml_syms *to = wml_syms_of(c, wml_node_in(n, 1));
     struct dims shape = {0};
-    if (!to || !of_value(n->in[0], d)) return false;
+    if (!to || !of_value(c, n->in[0], d)) return false;
     for (; shape.n < to->n; shape.n++) shape.at[shape.n] = to->at[shape.n];
     return broadcast(d, &shape);
 }
 
-static bool of_range(struct wml_pass_run *r, const struct wml_node *n, struct dims *d)
+static bool of_range(struct wml_symbols *c, const struct wml_node *n, struct dims *d)
 {
     const struct wml_syms *v[3];
     for (size_t i = 0; i < 3; i++)
-        if (!(v[i] = wml_syms_of(r, wml_node_in(n, i))) || v[i]->n != 1) return false;
+        if (!(v[i] = wml_syms_of(c, wml_node_in(n, i))) || v[i]->n != 1) return false;
     if (!wml_sym_is(v[2]->at[0], 1)) return false;
     d->n = 1;
     d->at[0] = wml_sym_difference(v[1]->at[0], v[0]->at[0]);
     return d->at[0].kind == WML_SYM_SYMBOL;
 }
 
-static bool of_matmul(const struct wml_node *n, struct dims *d)
+static bool of_matmul(const struct wml_symbols *c, const struct wml_node *n, struct dims *d)
 {
     struct dims b;
-    if (!of_value(n->in[0], d) || !of_value(wml_node_in(n, 1), &b) || d->n < 2 || b.n < 2) return false;
+    if (!of_value(c, n->in[0], d) || !of_value(c, wml_node_in(n, 1), &b) || d->n < 2 || b.n < 2) return false;
     struct wml_sym rows = d->at[d->n - 2], columns = b.at[b.n - 1];
     d->n -= 2, b.n -= 2;
     broadcast(d, &b);
@@ -107,12 +107,22 @@ static bool of_matmul(const struct wml_node *n, struct dims *d)
     return d->n <= WML_SYMS;
 }
 
-static bool of_transpose(const struct wml_node *n, struct dims *d)
+static bool of_gemm(const struct wml_symbols *c, const struct wml_node *n, struct dims *d)
+{
+    struct dims a, b;
+    if (!of_value(c, n->in[0], &a) || !of_value(c, wml_node_in(n, 1), &b) || a.n != 2 || b.n != 2) return false;
+    d->n = 2;
+    d->at[0] = a.at[wml_attr_int(n, "transA", 0) ? 1 : 0];
+    d->at[1] = b.at[wml_attr_int(n, "transB", 0) ? 0 : 1];
+    return true;
+}
+
+static bool of_transpose(const struct wml_symbols *c, const struct wml_node *n, struct dims *d)
 {
     struct dims x;
     size_t len;
     const int64_t *perm = wml_attr_ints(n, "perm", &len);
-    if (!of_value(n->in[0], &x) || !perm || len != x.n) return false;
+    if (!of_value(c, n->in[0], &x) || !perm || len != x.n) return false;
     d->n = len;
     for (size_t i = 0; i < len; i++) {
         if (perm[i] < 0 || perm[i] >= (int64_t)len) return false;
@@ -122,14 +132,14 @@ static bool of_transpose(const struct wml_node *n, struct dims *d)
 }
 
 /* Unsqueeze, Squeeze, Reduce*: axes go, come, or become one. */
-static bool of_axes(struct wml_pass_run *r, const struct wml_node *n, struct dims *d)
+static bool of_axes(struct wml_symbols *c, const struct wml_node *n, struct dims *d)
 {
     struct dims x;
     const int64_t *axes;
     size_t len, from = 0;
     bool adds = wml_node_is(n, "Unsqueeze"), keeps = !adds && !wml_node_is(n, "Squeeze") && wml_attr_int(n, "keepdims", 1) == 1;
     uint32_t at = 0;
-    if (!of_value(n->in[0], &x) || !wml_axes_of(r, n, &axes, &len) || !len) return false;
+    if (!of_value(c, n->in[0], &x) || !wml_axes_of(c->r, n, &axes, &len) || !len) return false;
     int64_t rank = (int64_t)(adds ? x.n + len : x.n);
     if (rank > WML_SYMS) return false;
     for (size_t i = 0; i < len; i++) {
@@ -146,29 +156,29 @@ static bool of_axes(struct wml_pass_run *r, const struct wml_node *n, struct dim
     return true;
 }
 
-static bool of_concat(struct wml_pass_run *r, const struct wml_node *n, struct dims *d)
+static bool of_concat(struct wml_symbols *c, const struct wml_node *n, struct dims *d)
 {
     struct dims x;
     int64_t axis = wml_attr_int(n, "axis", 0);
-    if (!of_value(n->in[0], d)) return false;
+    if (!of_value(c, n->in[0], d)) return false;
     if (axis < 0) axis += (int64_t)d->n;
     if (axis < 0 || axis >= (int64_t)d->n) return false;
     for (size_t i = 1; i < n->n_in; i++) {
-        if (!of_value(n->in[i], &x) || x.n != d->n) return false;
+        if (!of_value(c, n->in[i], &x) || x.n != d->n) return false;
         for (size_t k = 0; k < d->n; k++)
-            if ((int64_t)k == axis) d->at[k] = wml_sym_sum(r->model, d->at[k], x.at[k]);
+            if ((int64_t)k == axis) d->at[k] = wml_sym_sum(c->r->model, d->at[k], x.at[k]);
             else if (d->at[k].kind == WML_SYM_OPEN || x.at[k].kind == WML_SYM_NUMBER) d->at[k] = x.at[k];
     }
     return true;
 }
 
 /* Slice, Split: the cut axes are left to inference. */
-static bool of_cut(struct wml_pass_run *r, const struct wml_node *n, struct dims *d)
+static bool of_cut(struct wml_symbols *c, const struct wml_node *n, struct dims *d)
 {
     int64_t axis = wml_attr_int(n, "axis", 0), *axes = &axis;
     size_t len = 1;
-    if (!of_value(n->in[0], d)) return false;
-    if (wml_node_is(n, "Slice") && (!wml_constant_of(wml_node_in(n, 3)) || !wml_constant_ints(r, n->in[3], &axes, &len))) return false;
+    if (!of_value(c, n->in[0], d)) return false;
+    if (wml_node_is(n, "Slice") && (!wml_constant_of(wml_node_in(n, 3)) || !wml_constant_ints(c->r, n->in[3], &axes, &len))) return false;
     for (size_t i = 0; i < len; i++) {
         int64_t a = axes[i] < 0 ? axes[i] + (int64_t)d->n : axes[i];
         if (a < 0 || a >= (int64_t)d->n) return false;
@@ -177,11 +187,11 @@ static bool of_cut(struct wml_pass_run *r, const struct wml_node *n, struct dims
     return true;
 }
 
-static bool of_gather(const struct wml_node *n, struct dims *d)
+static bool of_gather(const struct wml_symbols *c, const struct wml_node *n, struct dims *d)
 {
     struct dims x, at;
     int64_t axis = wml_attr_int(n, "axis", 0);
-    if (!of_value(n->in[0], &x) || !of_value(wml_node_in(n, 1), &at)) return false;
+    if (!of_value(c, n->in[0], &x) || !of_value(c, wml_node_in(n, 1), &at)) return false;
     if (axis < 0) axis += (int64_t)x.n;
     if (axis < 0 || axis >= (int64_t)x.n || x.n + at.n - 1 > WML_SYMS) return false;
     for (size_t i = 0; i < (size_t)axis; i++) d->at[d->n++] = x.at[i];
@@ -202,35 +212,36 @@ static bool is_like_first(const struct wml_node *n)
     return false;
 }
 
-static bool of_elementwise(const struct wml_node *n, struct dims *d)
+static bool of_elementwise(const struct wml_symbols *c, const struct wml_node *n, struct dims *d)
 {
     struct dims x;
-    if (!of_value(n->in[0], d)) return false;
+    if (!of_value(c, n->in[0], d)) return false;
     for (size_t i = 1; i < n->n_in; i++)
-        if (!n->in[i] || !of_value(n->in[i], &x) || !broadcast(d, &x)) return false;
+        if (!n->in[i] || !of_value(c, n->in[i], &x) || !broadcast(d, &x)) return false;
     return true;
 }
 
-static bool dims_of(struct wml_pass_run *r, const struct wml_node *n, struct dims *d)
+static bool dims_of(struct wml_symbols *c, const struct wml_node *n, struct dims *d)
 {
     *d = (struct dims){0};
     if (!wml_node_in(n, 0)) return false;
-    if (is_like_first(n)) return of_value(n->in[0], d);
-    if (wml_op_has(n, WML_OP_ELEMENTWISE) || wml_node_is(n, "Where")) return of_elementwise(n, d);
-    if (wml_node_is(n, "Reshape")) return of_reshape(r, n, d);
-    if (wml_node_is(n, "Expand")) return of_expand(r, n, d);
-    if (wml_node_is(n, "Range")) return of_range(r, n, d);
-    if (wml_node_is(n, "MatMul")) return of_matmul(n, d);
-    if (wml_node_is(n, "Transpose")) return of_transpose(n, d);
-    if (wml_node_is(n, "Concat")) return of_concat(r, n, d);
-    if (wml_node_is(n, "Slice") || wml_node_is(n, "Split")) return of_cut(r, n, d);
-    if (wml_node_is(n, "Gather")) return of_gather(n, d);
-    if (wml_node_is(n, "Unsqueeze") || wml_node_is(n, "Squeeze") || wml_str_starts(n->op_type, "Reduce")) return of_axes(r, n, d);
+    if (is_like_first(n)) return of_value(c, n->in[0], d);
+    if (wml_op_has(n, WML_OP_ELEMENTWISE) || wml_node_is(n, "Where")) return of_elementwise(c, n, d);
+    if (wml_node_is(n, "Reshape")) return of_reshape(c, n, d);
+    if (wml_node_is(n, "Expand")) return of_expand(c, n, d);
+    if (wml_node_is(n, "Range")) return of_range(c, n, d);
+    if (wml_node_is(n, "MatMul")) return of_matmul(c, n, d);
+    if (wml_node_is(n, "Gemm")) return of_gemm(c, n, d);
+    if (wml_node_is(n, "Transpose")) return of_transpose(c, n, d);
+    if (wml_node_is(n, "Concat")) return of_concat(c, n, d);
+    if (wml_node_is(n, "Slice") || wml_node_is(n, "Split")) return of_cut(c, n, d);
+    if (wml_node_is(n, "Gather")) return of_gather(c, n, d);
+    if (wml_node_is(n, "Unsqueeze") || wml_node_is(n, "Squeeze") || wml_str_starts(n->op_type, "Reduce")) return of_axes(c, n, d);
     return false;
 }
 
 /* Open axes are filled in; what is known stays. */
-static void refine(struct wml_pass_run *r, struct wml_node *n, struct wml_value *out, const struct dims *d)
+static void refine(struct wml_symbols *c, struct wml_node *n, struct wml_value *out, const struct dims *d)
 {
     struct wml_axis axis[WML_SYMS];
     int64_t rank = wml_value_rank(out);
@@ -241,66 +252,97 @@ static void refine(struct wml_pass_run *r, struct wml_node *n, struct wml_value 
         if (axis[i].size >= 0 || axis[i].symbol.len || d->at[i].kind == WML_SYM_OPEN) continue;
         if (d->at[i].kind == WML_SYM_NUMBER && d->at[i].v < 0) continue;
         if (d->at[i].kind == WML_SYM_NUMBER) axis[i].size = d->at[i].v;
-        else axis[i].symbol = d->at[i].s;
+        else axis[i].symbol = wml_sym_name(c, d->at[i]);
         changed = true;
     }
     if (!changed) return;
-    wml_value_set_type(out, wml_type_tensor(r->model, wml_value_elem(out), (int64_t)d->n, axis));
-    wml_pass_applied(r, n->op_type, n->name);
+    wml_value_set_type(out, wml_type_tensor(c->r->model, wml_value_elem(out), (int64_t)d->n, axis));
+    wml_pass_applied(c->r, n->op_type, n->name);
 }
 
 /* -- targets as constants -- */
 
-static void set_target(struct wml_pass_run *r, struct wml_node *n, size_t len, const int64_t *to)
+static void set_target(struct wml_symbols *c, struct wml_node *n, size_t len, const int64_t *to)
 {
-    wml_node_set_input(n, 1, wml_graph_add_init(n->graph, WML_STR("shape"), wml_tensor_i64s(r->model, len, to)));
-    wml_pass_applied(r, n->op_type, n->name);
+    wml_node_set_input(n, 1, wml_graph_add_init(n->graph, WML_STR("shape"), wml_tensor_i64s(c->r->model, len, to)));
+    wml_pass_applied(c->r, n->op_type, n->name);
 }
 
-/* Numbers, 0 where the size is that of the same axis before, -1 where it says so already. */
-static void fix_reshape(struct wml_pass_run *r, struct wml_node *n, const struct wml_syms *to)
+/* Numbers, 0 where the size is that of the same axis before, -1 where it says so already. One size that is neither may
+ * be left to -1 when none of the others can be 0: an empty tensor has no size to be told by. */
+static void fix_reshape(struct wml_symbols *c, struct wml_node *n, const struct wml_syms *to)
 {
     int64_t v[WML_SYMS];
     struct dims x;
+    size_t others = 0, copied = 0, told = 0;
     bool zero = wml_attr_int(n, "allowzero", 0);
-    if (!of_value(n->in[0], &x)) return;
+    if (!of_value(c, n->in[0], &x)) return;
     for (size_t i = 0; i < to->n; i++) {
         bool same = i < x.n && to->at[i].kind == WML_SYM_SYMBOL && wml_sym_eq(to->at[i], x.at[i]);
-        if (!same && to->at[i].kind != WML_SYM_NUMBER) return;
-        if (!same && !to->at[i].v && zero) return;
-        v[i] = same ? 0 : to->at[i].v;
+        if (to->at[i].kind == WML_SYM_NUMBER && !to->at[i].v && zero) return;
+        others += !same && to->at[i].kind != WML_SYM_NUMBER;
+        copied += same || wml_sym_is(to->at[i], 0);
+        told += wml_sym_is(to->at[i], -1);
+        v[i] = same ? 0 : to->at[i].kind == WML_SYM_NUMBER ? to->at[i].v : -1;
     }
+    if (others && (others > 1 || copied || told)) return;
     if (zero) wml_attr_remove(n, "allowzero");
-    set_target(r, n, to->n, v);
+    set_target(c, n, to->n, v);
 }
 
 /* 1 where the size is there already. */
-static void fix_expand(struct wml_pass_run *r, struct wml_node *n, const struct wml_syms *to)
+static void fix_expand(struct wml_symbols *c, struct wml_node *n, const struct wml_syms *to)
 {
     int64_t v[WML_SYMS];
     struct dims x;
-    if (!of_value(n->in[0], &x)) return;
+    if (!of_value(c, n->in[0], &x)) return;
     for (size_t i = 0; i < to->n; i++) {
         bool same = i + x.n >= to->n && wml_sym_eq(to->at[i], x.at[i + x.n - to->n]);
         if (!same && to->at[i].kind != WML_SYM_NUMBER) return;
         v[i] = same ? 1 : to->at[i].v;
     }
-    set_target(r, n, to->n, v);
+    set_target(c, n, to->n, v);
 }
 
-static bool visit(void *arg, struct wml_node *n)
+/* Sums that were named by their parts before their declared name was known. */
+static bool rename_axes(void *arg, struct wml_graph *g)
 {
-    struct wml_pass_run *r = arg;
+    struct wml_symbols *c = arg;
+    struct wml_axis axis[WML_SYMS];
+    for (struct wml_value *v = g->first_value; v; v = v->next) {
+        int64_t rank = v->n_outputs || v->n_inputs ? -1 : wml_value_rank(v);
+        bool changed = false;
+        for (int64_t i = 0; i < rank && rank <= WML_SYMS; i++) {
+            axis[i] = wml_value_axis(v, (size_t)i);
+            for (size_t k = 0; k < c->sum.len; k++)
+                if (axis[i].size < 0 && wml_str_eq(axis[i].symbol, c->sum.at[k])) {
+                    axis[i].symbol = c->declared.at[k];
+                    changed = true;
+                }
+        }
+        if (changed) wml_value_set_type(v, wml_type_tensor(c->r->model, wml_value_elem(v), rank, axis));
+        c->r->applied += changed;
+    }
+    return true;
+}
+
+static void visit(struct wml_symbols *c, struct wml_node *n)
+{
     struct dims d;
     const struct wml_syms *to;
-    if (wml_node_out(n, 0) && dims_of(r, n, &d))
+    if (wml_node_out(n, 0) && dims_of(c, n, &d))
         for (size_t i = 0; i < (wml_node_is(n, "Split") ? n->n_out : 1); i++)
-            if (n->out[i]) refine(r, n, n->out[i], &d);
-    wml_syms_note(r, n);
+            if (n->out[i]) refine(c, n, n->out[i], &d);
+    wml_syms_note(c, n);
     bool reshape = wml_node_is(n, "Reshape"), expand = wml_node_is(n, "Expand");
-    if ((!reshape && !expand) || !wml_node_in(n, 1) || wml_constant_of(n->in[1]) || !(to = wml_syms_of(r, n->in[1]))) return true;
-    if (reshape) fix_reshape(r, n, to);
-    else fix_expand(r, n, to);
+    if ((!reshape && !expand) || !wml_node_in(n, 1) || wml_constant_of(n->in[1]) || !(to = wml_syms_of(c, n->in[1]))) return;
+    if (reshape) fix_reshape(c, n, to);
+    else fix_expand(c, n, to);
+}
+
+static bool each_graph(void *arg, struct wml_graph *g)
+{
+    for (struct wml_node *n = g->first; n; n = n->next) visit(arg, n);
     return true;
 }
 
@@ -308,8 +350,9 @@ static bool run(struct wml_pass_run *r, struct wml_err *err)
 {
     (void)err;
     if (wml_model_opset(r->model, "") < 7) return wml_pass_skip(r, "operators broadcast in other ways below opset 7");
-    wml_syms_begin(r);
-    return wml_pass_each(r, visit);
+    struct wml_symbols *c = wml_symbols_new(r);
+    if (c->sum.len) wml_model_each_graph(r->model, rename_axes, c);
+    return wml_model_each_graph(r->model, each_graph, c);
 }
 
 const struct wml_pass wml_pass_symbolic_shapes = {
