@@ -55,6 +55,13 @@ static bool check_model(struct wml_optimize_run *r, struct wml_err *err)
            (wml_model_check_versions(r->model, WML_IR_MAX, OPSET_MAX, err) || wml_wrap(err, "%s", r->args->model));
 }
 
+void wml_optimize_warn(struct wml_optimize_run *r, struct wml_str text)
+{
+    for (size_t i = 0; i < r->warning.len; i++)
+        if (wml_str_is(text, r->warning.at[i])) return;
+    WML_PUSH(&r->warning, wml_arena_cstr(&r->arena, text));
+}
+
 /* Before IR 4 every weight is an input as well, so a pass could neither add nor drop one. */
 static void separate_weights(struct wml_optimize_run *r)
 {
@@ -63,7 +70,7 @@ static void separate_weights(struct wml_optimize_run *r)
     wml_model_raise_ir(r->model, WML_IR_SEPARATE_WEIGHTS);
     struct wml_str text = wml_arena_fmt(&r->arena, "IR version %" PRId64 " became %d: weights are no longer inputs of the model",
                                         was, WML_IR_SEPARATE_WEIGHTS);
-    WML_PUSH(&r->warning, text.ptr);
+    wml_optimize_warn(r, text);
     wml_log(r->cx, WML_LOG_WARN, "%s", text.ptr);
 }
 

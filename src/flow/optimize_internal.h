@@ -34,6 +34,8 @@ struct wml_optimize_run {
     struct wml_op_counts before, after;
     uint64_t bytes_before, bytes_after;
     int64_t opset_before;
+    const struct wml_feed_dim *dim; /* sizes of symbols: those typed, and those that follow from typed shapes */
+    size_t n_dims;
     struct wml_onnx_saved saved;
     bool verified;
     struct wml_verify verify;
@@ -45,6 +47,8 @@ struct wml_optimize_run {
     WML_VEC(const char *) warning;
 };
 
+/* Adds a warning, unless it is there already. */
+void wml_optimize_warn(struct wml_optimize_run *r, struct wml_str text);
 /* Sets the shapes of inputs and forgets what follows from the old ones. */
 bool wml_optimize_shapes(struct wml_optimize_run *r, struct wml_err *err);
 /* Converts to args->opset and notes what it was. */

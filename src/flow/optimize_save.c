@@ -30,7 +30,7 @@ bool wml_optimize_compare(struct wml_optimize_run *r, struct wml_model *after, s
 {
     const struct wml_optimize_args *a = r->args;
     struct wml_feed_spec feed = {.seed = 1, .data = a->verify_data, .shape = a->shape, .n_shapes = a->n_shapes,
-                                 .dim = a->dim, .n_dims = a->n_dims, .small = true};
+                                 .dim = r->dim, .n_dims = r->n_dims, .small = true};
     struct wml_model *before = NULL;
     struct wml_err again = {0};
     size_t n_seeds = a->verify_data ? 1 : a->verify == WML_VERIFY_ON ? 3 : 2;
@@ -55,6 +55,35 @@ static const char *not_for_cpu(const struct wml_optimize_run *r)
     for (size_t i = 0; i < wml_n_passes; i++)
         if (wml_passes[i]->only_for && r->result[i].applied) return wml_passes[i]->name;
     return NULL;
+}
+
+/* The source runs where sizes are left to the defaults: the typed ones are what it cannot run with. */
+static bool runs_unfixed(struct wml_optimize_run *r)
+{
+    struct wml_feed_spec feed = {.seed = 1, .small = true};
+    struct wml_model *m = NULL;
+    struct wml_verify v = {0};
+    bool ok = wml_onnx_load(r->args->model, &m, NULL);
+    if (ok) wml_model_ranges(m, &r->arena, &feed);
+    if (ok) wml_model_unique_node_names(m);
+    bool ran = ok && wml_verify_models(r->cx, m, m, &feed, 1, &v, NULL);
+    if (ok && !ran) {
+        feed.small = false;
+        wml_verify_release(&v);
+        ran = wml_verify_models(r->cx, m, m, &feed, 1, &v, NULL);
+    }
+    wml_verify_release(&v);
+    wml_model_free(m);
+    return ran;
+}
+
+static bool bad_shapes(struct wml_optimize_run *r, const struct wml_err *why, struct wml_err *err)
+{
+    const char *text = strncmp(why->msg, "the source: ", 12) == 0 ? why->msg + 12 : why->msg;
+    if ((!r->args->n_shapes && !r->args->n_dims) || r->args->verify_data || !runs_unfixed(r)) return false;
+    wml_fail(err, WML_E_USAGE, "with the sizes of --input-shape and --input-dim: %.600s; nothing was written", text);
+    wml_hint(err, "the model runs with other sizes; --no-verify writes it anyway");
+    return true;
 }
 
 /* The file at `path` against the source. True also when it could not be run and was not insisted on. */
@@ -89,6 +118,7 @@ static bool verify_file(struct wml_optimize_run *r, const char *path, struct wml
         wml_wrap(err, "the optimized model does not run on the CPU, nothing was written");
         return wml_hint(err, "--no-verify writes it anyway");
     }
+    if (bad_shapes(r, &why, err)) return false;
     no_verify(r, wml_arena_fmt(&r->arena, "not verified: the CPU cannot run the source (%.300s)", why.msg));
     return true;
 }

@@ -1,5 +1,6 @@
-/* Fixed shapes: --input-shape and --input-dim go into the graph's inputs; what the file says about inner
- * values and outputs followed from the old shapes, so it is forgotten and found anew. */
+/* Fixed shapes: --input-shape and --input-dim go into the graph's inputs. A symbol whose size a typed shape tells has that
+ * size in the other inputs too. What the file says about inner values and outputs followed from the old shapes, so it is
+ * forgotten and found anew. */
 #include <inttypes.h>
 
 #include "flow/optimize_internal.h"
@@ -45,7 +46,8 @@ static bool set_shape(struct wml_optimize_run *r, const struct wml_feed_shape *s
     return true;
 }
 
-static bool set_dim(struct wml_optimize_run *r, const struct wml_feed_dim *d, struct wml_err *err)
+/* false: no input has the symbol. */
+static bool set_dim(struct wml_optimize_run *r, const struct wml_feed_dim *d)
 {
     struct wml_graph *g = r->model->graph;
     bool found = false;
@@ -65,19 +67,72 @@ static bool set_dim(struct wml_optimize_run *r, const struct wml_feed_dim *d, st
         if (here) wml_value_set_type(v, wml_type_tensor(r->model, wml_value_elem(v), rank, axis));
         found = found || here;
     }
-    if (found) return true;
+    return found;
+}
+
+static bool unknown_dim(const struct wml_feed_dim *d, struct wml_err *err)
+{
     wml_fail(err, WML_E_USAGE, "--input-dim: no input has a dimension named '%.*s'", WML_ARG(d->symbol));
     return wml_hint(err, "`winml inspect -m MODEL` shows the names of dimensions");
+}
+
+struct dims {
+    WML_VEC(struct wml_feed_dim) v;
+};
+
+/* Sizes of symbols that typed shapes tell; -1: they contradict each other. Before the shapes are set. */
+static void find_dims(struct wml_optimize_run *r, struct dims *out)
+{
+    for (size_t i = 0; i < r->args->n_shapes; i++) {
+        const struct wml_feed_shape *s = &r->args->shape[i];
+        const struct wml_value *v = input_named(r->model, s->name);
+        for (size_t k = 0; v && wml_value_rank(v) == (int64_t)s->rank && k < s->rank; k++) {
+            struct wml_str symbol = wml_value_axis(v, k).symbol;
+            size_t at = 0;
+            if (!symbol.len || s->dim[k] < 0) continue;
+            while (at < out->v.len && !wml_str_eq(out->v.at[at].symbol, symbol)) at++;
+            struct wml_feed_dim d = {wml_arena_str(&r->arena, symbol), s->dim[k]};
+            if (at == out->v.len) WML_PUSH_IN(&r->arena, &out->v, d);
+            else if (out->v.at[at].size != d.size) out->v.at[at].size = -1;
+        }
+    }
+}
+
+/* An NPU wants to know every size. */
+static void warn_open(struct wml_optimize_run *r)
+{
+    struct wml_buf text = {0};
+    for (size_t i = 0; i < r->model->graph->inputs.len; i++) {
+        struct wml_value *v = r->model->graph->inputs.at[i];
+        if (!v->type || !v->type->tensor || wml_type_is_static(v->type) || v->init) continue;
+        wml_buf_clear(&text);
+        wml_buf_fmt(&text, "input '%.*s' is still open: ", WML_ARG(v->name));
+        wml_type_text(v->type, &text);
+        wml_optimize_warn(r, wml_buf_view(&text));
+    }
+    wml_buf_release(&text);
 }
 
 bool wml_optimize_shapes(struct wml_optimize_run *r, struct wml_err *err)
 {
     struct wml_graph *g = r->model->graph;
+    struct dims told = {0}, all = {0};
+    if (!r->args->n_shapes && !r->args->n_dims) return true;
+    find_dims(r, &told);
     for (size_t i = 0; i < r->args->n_shapes; i++)
         if (!set_shape(r, &r->args->shape[i], err)) return false;
-    for (size_t i = 0; i < r->args->n_dims; i++)
-        if (!set_dim(r, &r->args->dim[i], err)) return false;
-    if (!r->args->n_shapes && !r->args->n_dims) return true;
+    for (size_t i = 0; i < r->args->n_dims; i++) {
+        if (!set_dim(r, &r->args->dim[i])) return unknown_dim(&r->args->dim[i], err);
+        WML_PUSH_IN(&r->arena, &all.v, r->args->dim[i]);
+    }
+    for (size_t i = 0; i < told.v.len; i++) {
+        if (told.v.at[i].size < 0) continue;
+        set_dim(r, &told.v.at[i]);
+        WML_PUSH_IN(&r->arena, &all.v, told.v.at[i]);
+    }
+    r->dim = all.v.at;
+    r->n_dims = all.v.len;
+    warn_open(r);
     for (struct wml_value *v = g->first_value; v; v = v->next)
         if (v->def && v->type && !v->n_outputs) wml_value_set_type(v, NULL);
     r->old_output_type = WML_NEW_ARRAY(&r->arena, struct wml_type *, g->outputs.len + 1);

@@ -61,7 +61,8 @@ static enum wml_dtype told(const struct wml_node *n)
     if (wml_node_is(n, "Cast")) return (enum wml_dtype)wml_attr_int(n, "to", 0);
     if (wml_node_is(n, "Constant") && t) return (enum wml_dtype)t->dtype;
     if (wml_node_is(n, "ConstantOfShape")) return t ? (enum wml_dtype)t->dtype : WML_F32;
-    return (enum wml_dtype)wml_attr_int(n, "dtype", 0);
+    bool is_onnx = !n->domain.len || wml_str_is(n->domain, "ai.onnx");
+    return is_onnx ? (enum wml_dtype)wml_attr_int(n, "dtype", 0) : WML_UNDEFINED;
 }
 
 enum wml_dtype wml_opset_elem(const struct wml_value *v)
