@@ -50,12 +50,19 @@ static struct wml_node *new_node(struct plan *p, const char *op)
     return n;
 }
 
-/* One vector of the three biases; NULL when there is none. false: they do not fit. */
-static bool join_biases(struct plan *p, struct wml_value **out)
+/* One vector of three rows, zeros for a NULL one; NULL: they do not fit. */
+static struct wml_value *join_rows(struct plan *p, struct wml_tensor *const *row)
 {
     const struct wml_attention *a = &p->a;
-    struct wml_tensor *row[3];
     int64_t length[3] = {a->q.heads * a->q.size, a->k.heads * a->k.size, a->v.heads * a->v.size};
+    struct wml_tensor *t = wml_rows_joined(a->r, wml_value_elem(a->scores->out[0]), 3, row, length);
+    return t ? wml_graph_add_init(a->join->graph, WML_STR("attention_qkv_bias"), t) : NULL;
+}
+
+/* The three biases as one; NULL when there is none. false: they do not fit. */
+static bool join_biases(struct plan *p, struct wml_value **out)
+{
+    struct wml_tensor *row[3];
     *out = NULL;
     bool any = false;
     for (size_t i = 0; i < 3; i++) {
@@ -63,9 +70,8 @@ static bool join_biases(struct plan *p, struct wml_value **out)
         any = any || row[i];
     }
     if (!any) return true;
-    struct wml_tensor *t = wml_rows_joined(a->r, wml_value_elem(a->scores->out[0]), 3, row, length);
-    if (t) *out = wml_graph_add_init(a->join->graph, WML_STR("attention_qkv_bias"), t);
-    return t != NULL;
+    *out = join_rows(p, row);
+    return *out != NULL;
 }
 
 static void set_sizes(struct plan *p, struct wml_node *n)
@@ -75,14 +81,17 @@ static void set_sizes(struct plan *p, struct wml_node *n)
     if (qk != v) wml_attr_set_ints(n, "qkv_hidden_sizes", 3, sizes);
 }
 
+/* ONNX Runtime up to 1.29 dies of an Attention without a bias: there always is one. */
 static void finish_attention(struct plan *p, struct wml_value *x, struct wml_value *w, struct wml_value *bias)
 {
     struct wml_value *mask = wml_attention_mask(&p->a, p->a.join, true);
+    struct wml_tensor *const none[3] = {NULL};
+    if (!bias) bias = join_rows(p, none);
     struct wml_node *n = new_node(p, "Attention");
     set_sizes(p, n);
     wml_node_set_input(n, 0, x);
     wml_node_set_input(n, 1, w);
-    if (bias) wml_node_set_input(n, 2, bias);
+    wml_node_set_input(n, 2, bias);
     if (mask) wml_node_set_input(n, ATTENTION_BIAS, mask);
     wml_attention_finish(&p->a, n);
 }

@@ -12,6 +12,9 @@ bool wml_linear_of(struct wml_match *m, struct wml_linear *out)
     l.k = b->dims.at[0];
     l.n = b->dims.at[1];
     if (c->dims.len != 1 || c->dims.at[0] != l.n) return wml_match_refuse(m, "the bias is not one row");
+    if (!l.k || !l.n) return wml_match_refuse(m, "the weights are empty");
+    for (int64_t i = 0; i < l.rank; i++)
+        if (!wml_value_axis(l.a, (size_t)i).size) return wml_match_refuse(m, "the input is empty");
     *out = l;
     return true;
 }

@@ -21,8 +21,6 @@ static bool rewrite(struct wml_match *m)
         if (shape[i] < 0) open++;
     }
     if (open > 1) return wml_match_refuse(m, "more than one size of the input is open");
-    for (int64_t i = 0; i + 1 < l.rank; i++)
-        if (shape[i] == 0) return wml_match_refuse(m, "an axis is empty");
     shape[l.rank - 1] = l.n;
     flat[0] = -1;
     flat[1] = l.k;

@@ -61,7 +61,7 @@ static void bad(struct rc_result *r, enum rc_verdict v, const char *what, const 
     r->verdict = v;
 }
 
-static bool optimise(const struct rc_env *e, const struct rc_case *c, struct wml_str *after, struct rc_result *r, struct wml_err *err)
+bool rc_optimise(const struct rc_env *e, const struct rc_case *c, struct wml_str *after, struct rc_result *r, struct wml_err *err)
 {
     struct wml_model *m = NULL;
     struct wml_flow_oracle oracle = {.cx = e->cx};
@@ -155,7 +155,7 @@ void rc_check(const struct rc_env *e, const struct rc_case *c, struct rc_result 
     for (size_t k = 0; open && k < c->n_feeds; k++) runs[k] = rc_run_open(e, a, &c->feed[k], &before[k], k ? &err : &refusal);
     mark(e, 'p');
     err = (struct wml_err){0};
-    bool done = optimise(e, c, &bytes, r, &err);
+    bool done = rc_optimise(e, c, &bytes, r, &err);
     const char *pass = failed_pass(r);
     mark(e, 'r');
     if (!done) bad(r, RC_BROKEN, "the passes failed", err.msg);

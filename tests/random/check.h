@@ -55,6 +55,8 @@ struct rc_env {
 };
 
 void rc_check(const struct rc_env *e, const struct rc_case *c, struct rc_result *r);
+/* The passes alone; after: the result's bytes, r->after its text. */
+bool rc_optimise(const struct rc_env *e, const struct rc_case *c, struct wml_str *after, struct rc_result *r, struct wml_err *err);
 /* Feeds of a generated graph. */
 void rc_feeds(const struct gen *g, struct wml_arena *a, struct rc_case *c);
 /* A smaller case with the same kind of failure. */

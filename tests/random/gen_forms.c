@@ -179,6 +179,7 @@ static bool make_transpose_form(struct gen *g)
 {
     struct gen_value x = operand(g, 3, 5), y, k;
     int64_t there[GEN_RANK], back[GEN_RANK];
+    if (gen_count(&x) < 1) return false;
     for (size_t i = 0; i < x.rank; i++) there[i] = i == 0 ? 0 : i == 1 ? (int64_t)x.rank - 1 : (int64_t)i - 1; /* channels first */
     for (size_t i = 0; i < x.rank; i++) back[there[i]] = (int64_t)i;
     y = tap(g, gen_transpose(g, x, there));

@@ -2,7 +2,7 @@
  *
  *     winml_random_graphs [--seed N] [--count M] [--jobs K] [--keep DIR]    many seeds, in K child processes
  *     winml_random_graphs --one SEED [--keep DIR]                           one of them, in this process
- *     winml_random_graphs --show SEED                                       its graph
+ *     winml_random_graphs --show SEED                                       its graph, its passes, and what they make of it
  *
  * A graph that fails is made small and printed with the passes that it takes; --keep writes it as a file too.
  * Children tell the seed and the phase before each step, so a crash names them. Exit status 1: something failed. */
