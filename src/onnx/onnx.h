@@ -53,7 +53,7 @@ bool wml_onnx_save(struct wml_model *m, const char *path, const struct wml_onnx_
 bool wml_onnx_encode(struct wml_model *m, struct wml_buf *out, struct wml_err *err);
 
 struct wml_skeleton_opts { /* zero is valid: the whole model */
-    /* Only what these values need is kept, and they become the outputs (of the top graph). */
+    /* Only what these values, all of one graph, need is kept, in one graph whose outputs they are. */
     struct wml_value *const *only;
     size_t n_only;
     /* With `only`: values that become inputs of their type, whatever makes them stays out. */

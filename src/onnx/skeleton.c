@@ -21,7 +21,8 @@ struct skeleton {
     struct wml_arena arena;
     struct wml_graph shadow;
     struct wml_err *err;
-    uint64_t mark; /* on nodes and values: reached, or given */
+    const struct wml_graph *from; /* that of `only` */
+    uint64_t mark;                /* on nodes and values: reached, or given */
     WML_VEC(struct wml_node *) todo;
 };
 
@@ -62,7 +63,7 @@ static void mark_given(struct skeleton *s)
 
 static void reach_value(struct skeleton *s, struct wml_value *v)
 {
-    if (!v || v->graph != s->m->graph || v->mark == s->mark) return;
+    if (!v || v->mark == s->mark || !wml_graph_is_inside(s->from, v->graph)) return;
     v->mark = s->mark;
     if (v->def && v->def->mark != s->mark) WML_PUSH(&s->todo, v->def);
     if (v->n_inputs) add_input(s, v->name, wml_value_type(v));
@@ -89,6 +90,7 @@ static void reach_inputs(struct skeleton *s, const struct wml_node *n)
 static void keep_needed(struct skeleton *s)
 {
     struct wml_graph *w = &s->shadow;
+    s->from = s->o->only[0]->graph;
     mark_given(s);
     for (size_t i = 0; i < s->o->n_only; i++) reach_value(s, s->o->only[i]);
     while (s->todo.len) {

@@ -16,7 +16,7 @@ struct wml_env { /* any callback may be NULL: the passes that need it are skippe
     void *arg;
     /* Sets the types of values of the top graph that are not known yet. */
     bool (*infer_types)(void *arg, struct wml_model *m, size_t *n_set, struct wml_err *err);
-    /* Evaluates n constant values of the top graph; out[i] is NULL where a value is no dense tensor. The
+    /* Evaluates n constant values of one graph; out[i] is NULL where a value is no dense tensor. The
      * new tensors belong to the model. */
     bool (*evaluate)(void *arg, struct wml_model *m, struct wml_value *const *v, size_t n,
                      struct wml_tensor **out, struct wml_err *err);

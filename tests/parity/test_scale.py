@@ -131,3 +131,77 @@ def test_types_in_runs(winml, tmp_path, kind):
              for v in onnx.load(out).graph.value_info if v.type.tensor_type.shape.dim}
     said.pop("y"), found.pop("y", None)
     assert len(said) > 5000 and found == said
+
+
+@pytest.mark.parametrize("gigabytes", [10, 40])
+def test_weights_stay(tmp_path, gigabytes):
+    """Weights that stay in their file are not read, however large: memory is that of the graph and of the runtime."""
+    source, size = sparse_model(tmp_path, 4 * gigabytes, 8000)
+    assert size > gigabytes * 1e9
+    out = tmp_path / "o.onnx"
+    text, peak = peak_mib(["optimize", "-m", source, "-o", out, "--weights", "reference", "-f", "json"])
+    d = json.loads(text)
+    assert d["nodes"]["after"] <= 4 * d["nodes"]["before"] / 15  # LayerNormalization, MatMul and two Adds are left
+    assert peak < 500, f"{peak:.0f} MiB"
+    assert not os.path.exists(tmp_path / "o.onnx.data")
+    weights = {t.name: t for t in onnx.load(out, load_external_data=False).graph.initializer}
+    places = {n: {e.key: e.value for e in t.external_data} for n, t in weights.items() if len(t.dims) == 2}
+    assert len(places) == 4 * gigabytes
+    assert all(p["location"] == "model.data" and int(p["length"]) == 4 * 8000 * 8000 for p in places.values())
+
+
+def test_weights_stream(tmp_path):
+    """Copying weights takes no memory for them; scaled ones are made piece by piece."""
+    if shutil.disk_usage(tmp_path).free < 4 << 30:
+        pytest.skip("less than 4 GiB of disk are free")
+    source, size = sparse_model(tmp_path, 6, 8000)
+    out = tmp_path / "o.onnx"
+    for args in ([], ["--disable-constant-sharing"]):
+        _, peak = peak_mib(["optimize", "-m", source, "-o", out, "--overwrite", "--weights", "copy", "-f", "json", *args])
+        assert peak < 300, f"{peak:.0f} MiB"
+    assert os.path.getsize(f"{out}.data") > 0.99 * size
+    onnx.checker.check_model(str(out))
+
+
+@pytest.mark.parametrize("weights", ["reference", "copy"])
+def test_large_constants_are_not_computed(tmp_path, weights):
+    """A transposed weight of 250 MB is no constant to compute when weights stay; a reshaped one is the same bytes."""
+    source, _ = sparse_model(tmp_path, 1, 8000)
+    m = onnx.load(source, load_external_data=False)
+    by_op = {n.op_type: n for n in m.graph.node}
+    matmul = by_op["MatMul"]
+    m.graph.initializer.append(numpy_helper.from_array(np.array([0, -1], "i8"), "keep"))
+    add = [helper.make_node("Reshape", [matmul.input[1], "keep"], ["w_reshaped"]),
+           helper.make_node("Transpose", ["w_reshaped"], ["w_transposed"], perm=[1, 0])]
+    matmul.input[1] = "w_transposed"
+    for n in reversed(add):
+        m.graph.node.insert(0, n)
+    onnx.save(m, source)
+    out = tmp_path / "o.onnx"
+    _, peak = peak_mib(["optimize", "-m", source, "-o", out, "--weights", weights, "--no-verify", "-f", "json"])
+    ops = [n.op_type for n in onnx.load(out, load_external_data=False).graph.node]
+    assert "Reshape" not in ops
+    assert ("Transpose" in ops) == (weights == "reference")
+    assert peak < (200 if weights == "reference" else 1100), f"{peak:.0f} MiB"
+
+
+@pytest.mark.parametrize("kind, n, left", [
+    ("chain", 30000, 24000), ("tree", 30000, 30000), ("identities", 100000, 1), ("constants", 30000, 15000), ("weights", 10000, 10000),
+    ("readers", 5000, 5001), ("outputs", 20000, 20000), ("blocks", 20000, 15000)])
+def test_many_nodes(winml, tmp_path, kind, n, left):
+    """Kinds of graphs that make something quadratic: they end, with the nodes they must have, and answer the same."""
+    source, out = make(kind, n, tmp_path / "m.onnx"), tmp_path / "o.onnx"
+    r = winml("optimize", "-m", source, "-o", out, "--no-verify", "-f", "json", timeout=120)
+    assert r.code == 0, r.err
+    assert r.json["nodes"]["after"] <= left
+    if n <= 20000 and kind not in ("outputs", "readers"):
+        same_answers(str(source), str(out), seeds=(0,))
+
+
+def test_deep(winml, tmp_path):
+    """As deep as protobuf goes, and one level more."""
+    out = tmp_path / "o.onnx"
+    assert winml("optimize", "-m", make("nested", 32, tmp_path / "m.onnx"), "-o", out, "-f", "json").code == 0
+    same_answers(str(tmp_path / "m.onnx"), str(out))
+    r = winml("optimize", "-m", make("nested", 200, tmp_path / "n.onnx"), "-o", tmp_path / "p.onnx")
+    assert r.code != 0 and "deeper than 100" in r.err and "protobuf itself ends there" in r.err and len(r.err) < 600
