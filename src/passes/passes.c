@@ -67,7 +67,7 @@ void wml_pass_refuse(struct wml_pass_run *r, const struct wml_node *n, const cha
 {
     char text[256];
     va_list ap;
-    if (!r->log || r->round) return; /* once is enough */
+    if (!r->log) return;
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
@@ -87,6 +87,15 @@ static size_t count_nodes(struct wml_model *m)
     return n;
 }
 
+/* The last round's refusals are those that count: before, types were less known and parts not yet put together. */
+static void forget_refusals(struct wml_pass_log *log, const struct wml_pass *p)
+{
+    size_t kept = 0;
+    for (size_t i = 0; log && i < log->v.len; i++)
+        if (log->v.at[i].pass != p || !log->v.at[i].reason.ptr) log->v.at[kept++] = log->v.at[i];
+    if (log) log->v.len = kept;
+}
+
 /* One pass once. How many changes it made. */
 static size_t run_one(const struct wml_pass *p, struct wml_pass_run *r, struct wml_pass_result *result,
                       uint64_t (*now_ns)(void))
@@ -97,6 +106,7 @@ static size_t run_one(const struct wml_pass *p, struct wml_pass_run *r, struct w
     r->applied = 0;
     r->skipped[0] = 0;
     r->pass = p;
+    if (r->round) forget_refusals(r->log, p);
     bool ok = p->run(r, &err);
     if (r->replacement) {
         wml_model_free(r->model);
