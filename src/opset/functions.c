@@ -99,13 +99,14 @@ bool wml_opset_bernoulli_down(struct wml_opset_step *s, struct wml_node *n)
     return wml_opset_become(n, wml_opset_cast(s, n, wml_opset_op(s, n, "Less", draw, p), to));
 }
 
-/* Rows and columns counted, and compared: what lies on the wrong side of the diagonal becomes zero. */
-static struct wml_value *count_axis(struct wml_opset_step *s, struct wml_node *n, struct wml_value *shape, int64_t from_end)
+struct wml_value *wml_opset_count_axis(struct wml_opset_step *s, struct wml_node *n, struct wml_value *v, int64_t from_end)
 {
-    struct wml_value *size = wml_opset_op(s, n, "Gather", shape, wml_opset_i64(s, n, "axis", -from_end));
+    struct wml_value *shape = wml_opset_op(s, n, "Shape", v), *size;
+    size = wml_opset_op(s, n, "Gather", shape, wml_opset_i64(s, n, "axis", -from_end));
     return wml_opset_op(s, n, "Range", wml_opset_i64(s, n, "zero", 0), size, wml_opset_i64(s, n, "one", 1));
 }
 
+/* Rows and columns counted, and compared: what lies on the wrong side of the diagonal becomes zero. */
 bool wml_opset_trilu_down(struct wml_opset_step *s, struct wml_node *n)
 {
     struct wml_value *x = n->in[0], *k = wml_node_in(n, 1);
@@ -113,7 +114,7 @@ bool wml_opset_trilu_down(struct wml_opset_step *s, struct wml_node *n)
     bool upper = wml_attr_int(n, "upper", 1);
     int64_t one = 1;
     if (t == WML_UNDEFINED || !wml_dtype_info(t)->bits) return wml_opset_refuse(s, "the type of '%.*s' is not known, so it cannot be written out", WML_ARG(x->name));
-    struct wml_value *shape = wml_opset_op(s, n, "Shape", x), *cols = count_axis(s, n, shape, 1), *rows = count_axis(s, n, shape, 2);
+    struct wml_value *cols = wml_opset_count_axis(s, n, x, 1), *rows = wml_opset_count_axis(s, n, x, 2);
     rows = wml_opset_op(s, n, "Unsqueeze", rows, wml_opset_i64s(s, n, "axes", 1, &one));
     if (k) rows = wml_opset_op(s, n, "Add", rows, k);
     struct wml_value *keep = wml_opset_op(s, n, upper ? "GreaterOrEqual" : "LessOrEqual", cols, rows);

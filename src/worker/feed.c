@@ -58,7 +58,7 @@ static bool resolve_shape(struct wml_feed *f, const struct wml_io *in, const str
         return wml_fail(err, WML_E_USAGE, "input '%s' has %zu dimensions, the given shape has %zu", in->name,
                         in->rank, rank);
     for (size_t i = 0; i < rank; i++) {
-        dim[i] = given ? given->dim[i] : in->has_shape ? one_size(f, in, s, i) : fallback_size(s, i);
+        dim[i] = given && given->dim[i] != -1 ? given->dim[i] : in->has_shape ? one_size(f, in, s, i) : fallback_size(s, i);
         if (given && in->has_shape && in->dim[i] >= 0 && in->dim[i] != dim[i])
             return wml_fail(err, WML_E_USAGE, "input '%s': dimension %zu is %" PRId64 " in the model, %" PRId64
                             " was given", in->name, i, in->dim[i], dim[i]);

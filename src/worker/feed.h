@@ -2,7 +2,7 @@
  *
  * Generated values depend only on the seed, the input's name and its shape: floats uniform in [0, 1),
  * integers and bools in {0, 1}, unless a range says otherwise. Unknown dimensions are taken, in order,
- * from `shape` (whole shape of an input), `dim` (a symbol), the batch size (first dimension), and the
+ * from `shape` (of an input; -1 in it: not known), `dim` (a symbol), the batch size (first dimension), and the
  * fallback sizes 128, 224, 224 for the dimensions 1, 2, 3, else 128; rank unknown: [batch]. */
 #ifndef WML_WORKER_FEED_H
 #define WML_WORKER_FEED_H

@@ -85,6 +85,17 @@ CASES = [
     ("einsum", 12, 12, 25, "(float[2,3] x, float[3,4] z) => (float[2,4] y) { y = Einsum<equation=\"ij,jk->ik\">(x, z) }"),
     ("bitwise", 18, 18, 25, "(int32[3] x, int32[3] z) => (int32[3] y) { y = BitwiseAnd(x, z) }"),
     ("window", 17, 11, 25, "(float[8] x) => (float[8] y) <int64 n = {8}> { w = HannWindow(n)  y = Mul(x, w) }"),
+    # attention
+    ("attention", 23, 11, 25, "(float[2,3,4,8] q, float[2,3,5,8] k, float[2,3,5,8] v) => (float[2,3,4,8] y) { y = Attention(q, k, v) }"),
+    ("attention_mask", 23, 11, 25, "(float[2,4,4,8] q, float[2,2,5,8] k, float[2,2,5,6] v, bool[4,5] m) => (float[2,4,4,6] y) { y = Attention<scale=0.5, softcap=2.0>(q, k, v, m) }"),
+    ("attention_flat", 23, 11, 25, "(float[2,4,24] q, float[2,4,24] k, float[2,4,24] v, float[2,1,4,4] m) => (float[2,4,24] y) { y = Attention<q_num_heads=3, kv_num_heads=3, is_causal=1>(q, k, v, m) }"),
+    ("attention_past", 23, 11, 25, "(float[b,4,s,8] q, float[b,2,s,8] k, float[b,2,s,8] v, float[b,2,4,8] p, float[b,2,4,8] r) => (float[b,4,s,8] y, float[b,2,t,8] o, float[b,2,t,8] u) { y, o, u = Attention<is_causal=1>(q, k, v, , p, r) }"),
+    ("attention_masked_row", 23, 11, 25, "(float[1,1,2,4] q, float[1,1,3,4] k, float[1,1,3,4] v) => (float[1,1,2,4] y) <bool[2,3] m = {0,0,0,1,0,1}> { y = Attention(q, k, v, m) }"),
+    ("attention_scores", 23, 11, 25, "(float[1,2,4,8] q, float[1,2,4,8] k, float[1,2,4,8] v) => (float[1,2,4,8] y, float[1,2,4,4] w) { y, a, c, w = Attention<qk_matmul_output_mode=3, is_causal=1>(q, k, v) }"),
+    ("attention_half", 23, 11, 25, "(float16[2,3,4,8] q, float16[2,3,5,8] k, float16[2,3,5,8] v) => (float16[2,3,4,8] y) { y = Attention<softmax_precision=1>(q, k, v) }"),
+    ("rotary", 23, 11, 25, "(float[2,3,4,8] x, float[2,4,4] c, float[2,4,4] s) => (float[2,3,4,8] y) { y = RotaryEmbedding(x, c, s) }"),
+    ("rotary_flat", 23, 11, 25, "(float[2,4,24] x, float[9,4] c, float[9,4] s, int64[2,4] p) => (float[2,4,24] y) { y = RotaryEmbedding<num_heads=3, interleaved=1>(x, c, s, p) }"),
+    ("rotary_part", 23, 11, 25, "(float[2,3,4,8] x, float[9,2] c, float[9,2] s, int64[2,4] p) => (float[2,3,4,8] y) { y = RotaryEmbedding<rotary_embedding_dim=4>(x, c, s, p) }"),
     # shapes and constants
     ("shape_slice", 15, 11, 25, "(float[2,3,4] x) => (int64[2] y) { y = Shape<start=1>(x) }"),
     ("shape_slice_open", 15, 11, 25, "(float[n,3,m] x) => (int64[1] y) { y = Shape<start=-2, end=-1>(x) }"),
