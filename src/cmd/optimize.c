@@ -33,7 +33,7 @@ static const struct wml_opt opts[] = {
     WML_OPT_LIST(0, "input-dim", dims, "SYMBOL=N", 0, "fix a named dimension; repeatable"),
     WML_OPT_INT(0, "opset", opset, "N", 0, WML_OPSET_FIRST, WML_OPSET_LAST, NULL, "convert to this opset of ONNX first (11 to 25)"),
     WML_OPT_STR('c', "config", config, "FILE", WML_OPT_PATH | WML_OPT_EXISTS, NULL, "JSON or YAML: capability names to true or false, opset: N"),
-    WML_OPT_FLAG(0, "verify", verify, 0, NULL, "compare before and after on the CPU (default: models up to 64 MB)"),
+    WML_OPT_FLAG(0, "verify", verify, 0, NULL, "compare before and after on the CPU (default: up to 1 GiB that runs within 3 s)"),
     WML_OPT_STR(0, "input-data", data, "FILE", WML_OPT_PATH | WML_OPT_EXISTS, NULL,
                 "inputs to verify with: .npz, or a folder of .npy (default: seeded random ones)"),
     WML_OPT_FLAG(0, "verify-target", verify_target, 0, "yes", "load the result on the target and show where nodes run"),

@@ -9,8 +9,8 @@
 #include "os/file.h"
 #include "os/path.h"
 
-/* Above this, running the model twice costs more than optimising it. */
-static const uint64_t VERIFY_AUTO_MAX = UINT64_C(64) << 20;
+/* Without --verify: models up to this size, whose source loads and runs once in this time. */
+static const uint64_t VERIFY_AUTO_MAX = UINT64_C(1) << 30, VERIFY_AUTO_NS = UINT64_C(3000000000);
 
 static const char *in_dir(struct wml_optimize_run *r, const char *dir, const char *name)
 {
@@ -33,16 +33,17 @@ bool wml_optimize_compare(struct wml_optimize_run *r, struct wml_model *after, s
                                  .dim = r->dim, .n_dims = r->n_dims, .small = true};
     struct wml_model *before = NULL;
     struct wml_err again = {0};
+    uint64_t limit = a->verify == WML_VERIFY_AUTO ? VERIFY_AUTO_NS : 0;
     size_t n_seeds = a->verify_data ? 1 : a->verify == WML_VERIFY_ON ? 3 : 2;
     bool ok = wml_onnx_load(a->model, &before, err);
     if (ok) wml_model_ranges(before, &r->arena, &feed);
     if (ok) wml_model_unique_node_names(before);
     wml_verify_release(&r->verify);
-    ok = ok && wml_verify_models(r->cx, before, after, &feed, n_seeds, &r->verify, err);
+    ok = ok && wml_verify_models(r->cx, before, after, &feed, n_seeds, limit, &r->verify, err);
     if (!ok && before && strncmp(err->msg, "the source: cannot run", 22) == 0) {
         /* Some models need more than one element along open dimensions. */
         feed.small = false;
-        ok = wml_verify_models(r->cx, before, after, &feed, n_seeds, &r->verify, &again);
+        ok = wml_verify_models(r->cx, before, after, &feed, n_seeds, limit, &r->verify, &again);
         if (ok) *err = (struct wml_err){0};
     }
     wml_model_free(before);
@@ -66,11 +67,11 @@ static bool runs_unfixed(struct wml_optimize_run *r)
     bool ok = wml_onnx_load(r->args->model, &m, NULL);
     if (ok) wml_model_ranges(m, &r->arena, &feed);
     if (ok) wml_model_unique_node_names(m);
-    bool ran = ok && wml_verify_models(r->cx, m, m, &feed, 1, &v, NULL);
+    bool ran = ok && wml_verify_models(r->cx, m, m, &feed, 1, 0, &v, NULL);
     if (ok && !ran) {
         feed.small = false;
         wml_verify_release(&v);
-        ran = wml_verify_models(r->cx, m, m, &feed, 1, &v, NULL);
+        ran = wml_verify_models(r->cx, m, m, &feed, 1, 0, &v, NULL);
     }
     wml_verify_release(&v);
     wml_model_free(m);
@@ -112,6 +113,10 @@ static bool verify_file(struct wml_optimize_run *r, const char *path, struct wml
         *err = why;
         return false;
     }
+    if (why.code == WML_E_TIMEOUT) {
+        no_verify(r, wml_arena_fmt(&r->arena, "not verified: %.200s; ask with --verify", why.msg));
+        return true;
+    }
     if (strncmp(why.msg, "the source", 10) != 0) {
         *err = why;
         r->differs = true;
@@ -127,7 +132,7 @@ static bool wants_verify(struct wml_optimize_run *r)
 {
     if (r->args->verify == WML_VERIFY_OFF) no_verify(r, WML_STR("not verified: switched off"));
     else if (r->args->verify == WML_VERIFY_AUTO && r->bytes_before > VERIFY_AUTO_MAX)
-        no_verify(r, WML_STR("not verified: running a model above 64 MB takes longer than optimizing it; ask with --verify"));
+        no_verify(r, WML_STR("not verified: a model above 1 GiB takes long to run; ask with --verify"));
     else if (r->lossy) no_verify(r, wml_arena_fmt(&r->arena, "not verified: %s changes answers by design", r->lossy));
     else return true;
     return false;

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "flow/oracle.h"
+#include "os/sys.h"
 
 struct side {
     struct wml_session *session;
@@ -97,12 +98,16 @@ static bool compare_outputs(struct side *x, struct side *y, struct wml_verify *o
 }
 
 bool wml_verify_models(struct wml_ctx *cx, struct wml_model *before, struct wml_model *after,
-                       const struct wml_feed_spec *feed, size_t n_seeds, struct wml_verify *out, struct wml_err *err)
+                       const struct wml_feed_spec *feed, size_t n_seeds, uint64_t limit_ns, struct wml_verify *out,
+                       struct wml_err *err)
 {
+    uint64_t start = wml_now_ns();
     struct side x = {0}, y = {0};
     struct wml_feed_spec spec = *feed;
     *out = (struct wml_verify){.passed = true};
     bool ok = (open_side(cx, before, &x, err) && run_side(&spec, &x, err)) || wml_wrap(err, "the source");
+    if (ok && limit_ns && wml_now_ns() - start > limit_ns)
+        ok = wml_fail(err, WML_E_TIMEOUT, "loading it and one run take %.1f s", (double)(wml_now_ns() - start) / 1e9);
     ok = ok && (open_side(cx, after, &y, err) || wml_wrap(err, "the result"));
     for (size_t i = 0; ok && i < n_seeds; i++, spec.seed++) {
         if (i) ok = run_side(&spec, &x, err) || wml_wrap(err, "the source");

@@ -173,3 +173,14 @@ def test_half_and_bfloat_types_are_kept(winml, tmp_path):
     r = winml("optimize", "-m", path, "-o", tmp_path / "b.onnx", "-f", "json")
     assert r.code == 0 and ops(tmp_path / "b.onnx") == ["MatMul"], r.err
     assert r.json["verify"]["cpu"]["status"] == "not verified"
+
+
+def test_what_runs_long_is_not_verified_unasked(winml, tmp_path):
+    """A second or less is measured on no machine; a loop of ten million rounds takes seconds on all."""
+    m = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]> g (float[1] x) => (float[1] y) <int64 rounds = {10000000}, bool go = {1}> {
+        y = Loop <body = b (int64 i, bool c, float[1] a) => (bool d, float[1] n) { d = Identity(c) n = Neg(a) }> (rounds, go, x) }""")
+    onnx.save(m, tmp_path / "m.onnx")
+    r = winml("optimize", "-m", tmp_path / "m.onnx", "-o", tmp_path / "o.onnx", "-f", "json")
+    assert r.code == 0, r.err
+    assert r.json["verify"]["cpu"]["status"] == "not verified" and "--verify" in r.json["verify"]["cpu"]["reason"]
+    assert (tmp_path / "o.onnx").exists()
