@@ -9,12 +9,12 @@
 /* Above these it takes longer than all our passes: its time grows with the square of the readers of one value. */
 enum { MAX_NODES = 10000, MAX_READERS = 1000 };
 
-/* Left out at every level: it puts zeros into the pads of a MaxPool, which never win there. */
-#define WRONG "Pad_Fusion"
+/* Left out at every level: zeros in the pads of a MaxPool never win there; a Dropout that an input switches on works. */
+#define WRONG "Pad_Fusion;EliminateDropout"
 /* Names of ORT's optimisers: done by our passes, tuned for one kind of CPU, or adding nodes for higher ranks. */
 static const char disabled[] = "ConvBNFusion;ConvMulFusion;ConvAddFusion;MatMulAddFusion;MatMul_BatchNormalization_Fusion;"
                                "ConstantSharing;TransposeOptimizer;TransposeOptimizer_CPUExecutionProvider;"
-                               "NchwcTransformer;NhwcTransformer;GemmTransposeFusion;" WRONG;
+                               "NchwcTransformer;NhwcTransformer;GemmTransposeFusion;GeluFusionL1;LayerNormFusionL1;" WRONG;
 
 struct guard {
     const char *reason; /* NULL: fine */

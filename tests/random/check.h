@@ -27,6 +27,7 @@ struct rc_case {
     size_t n_feeds;
     enum wml_pass_choice *choice;
     enum wml_ort_level level;
+    bool twice; /* the same bytes must come out of a second time */
     bool lossy; /* answers may differ by design: only that nothing breaks is checked */
 };
 
@@ -70,8 +71,9 @@ bool rc_open(const struct rc_env *e, struct wml_str bytes, struct wml_session **
 bool rc_run_open(const struct rc_env *e, struct wml_session *s, const struct rc_tensors *feed, struct rc_tensors *out, struct wml_err *err);
 bool rc_run(const struct rc_env *e, struct wml_str bytes, const struct rc_tensors *feed, struct rc_tensors *out, struct wml_err *err);
 bool rc_same_interface(const struct wml_session *a, const struct wml_session *b, char *why, size_t size);
-/* Within tolerance; noise: the original's answers under noise. */
-bool rc_equal(const struct rc_tensors *a, const struct rc_tensors *b, const struct rc_tensors *noise, size_t n_noise, char *why, size_t size);
+/* Within tolerance; noise: the original's answers under noise. may_fail: NaN is no answer, but no failure. */
+bool rc_equal(const struct rc_tensors *a, const struct rc_tensors *b, const struct rc_tensors *noise, size_t n_noise, bool may_fail,
+              char *why, size_t size);
 /* The model with noise of that relative size behind every float of its top graph. */
 bool rc_noisy(const struct rc_env *e, struct wml_str bytes, float size, uint64_t seed, struct wml_str *out, struct wml_err *err);
 bool rc_encode(const struct rc_env *e, struct wml_model *m, struct wml_str *out, struct wml_err *err);

@@ -13,6 +13,7 @@
 #include "os/sys.h"
 #include "os/thread.h"
 
+enum { SKIPPED = 77 };
 enum { RANGE = 250, TOO_LONG_MS = 120000, MOST_FAILURES = 20 };
 /* More refused or rounded-off graphs than this, and the generator does not test what it should. */
 enum { MOST_REFUSED_PERCENT = 15, MOST_ROUNDING_PERCENT = 5, LEAST_OPS = 60 };
@@ -173,8 +174,22 @@ static bool judge(const struct drive *d)
     return ok;
 }
 
+static bool has_ort(void)
+{
+    struct wml_ctx cx = {0};
+    struct wml_ort *ort;
+    struct wml_err err = {0};
+    if (!wml_ort_open(&cx, &ort, &err)) {
+        printf("skipped: %s\n", err.msg);
+        return false;
+    }
+    wml_ort_close(&cx);
+    return true;
+}
+
 int rg_drive(const struct rg_args *a)
 {
+    if (!has_ort()) return SKIPPED;
     struct drive d = {.args = a, .next = a->seed, .end = a->seed + a->count, .lock = wml_mutex_new()};
     struct wml_thread *thread[64] = {0};
     struct wml_err err = {0};

@@ -174,7 +174,7 @@ static void show(struct gen *g, struct wml_node *n)
 
 static void insert(struct gen *g, struct wml_node *n)
 {
-    static const char *const op[] = {"Identity", "Identity", "Relu", "Neg", "Abs"};
+    static const char *const op[] = {"Identity", "Identity", "Relu", "Sigmoid"};
     size_t slot = n->n_in ? (size_t)gen_int(g, 0, (int64_t)n->n_in - 1) : 0;
     struct wml_value *v = wml_node_in(n, slot);
     if (!v) return;

@@ -5,7 +5,8 @@
  *     winml_random_graphs --show SEED                                       its graph, its passes, and what they make of it
  *
  * A graph that fails is made small and printed with the passes that it takes; --keep writes it as a file too.
- * Children tell the seed and the phase before each step, so a crash names them. Exit status 1: something failed. */
+ * Children tell the seed and the phase before each step, so a crash names them. Exit status 1: something failed;
+ * 77: ONNX Runtime is not there. */
 #include <inttypes.h>
 
 #include "base/num.h"

@@ -60,7 +60,7 @@ static void choose(struct worker *w, const struct gen *g, const struct wml_pass 
     size_t own = wml_pass_find(WML_STR("ort-graph-optimization"));
     int64_t way = wml_rng_range(&rng, 0, 100);
     c->choice = WML_NEW_ARRAY(&w->arena, enum wml_pass_choice, wml_n_passes);
-    c->level = way % 4 == 0 ? WML_ORT_LEVEL_BASIC : way % 4 == 1 && way >= 40 ? WML_ORT_LEVEL_EXTENDED : WML_ORT_LEVEL_LEAN;
+    c->level = way % 16 == 0 ? WML_ORT_LEVEL_BASIC : way % 16 == 1 ? WML_ORT_LEVEL_EXTENDED : WML_ORT_LEVEL_LEAN;
     if (way < 15) {
     } else if (way < 40) c->choice[own] = WML_PASS_OFF;
     else if (way < 70) choose_some(&rng, c->choice, 40, 20, false);
@@ -80,8 +80,9 @@ static void choose(struct worker *w, const struct gen *g, const struct wml_pass 
     for (size_t i = 0; i < g->n_inputs; i++)
         if (g->input[i].wild)
             c->choice[wml_pass_find(WML_STR("skip-layer-norm-fusion"))] = c->choice[wml_pass_find(WML_STR("dft-to-matmul"))] = WML_PASS_OFF;
-    /* ORT's own fusions of that level are not held to equal answers: some are wrong (RMS of dropped axes) */
-    c->lossy = c->lossy || c->level == WML_ORT_LEVEL_EXTENDED;
+    /* levels that are ORT's own, whole, are not held to equal answers: some of its fusions are wrong */
+    c->lossy = c->lossy || c->level != WML_ORT_LEVEL_LEAN;
+    c->twice = w->seed % 8 == 0;
     if (pass && pass->run && (c->lossy || !(pass->lossy || pass->only_for))) c->choice[wml_pass_find(wml_str(pass->name))] = WML_PASS_ON;
     for (size_t i = 0; i < wml_n_passes; i++)
         if (wml_passes[i]->only_for && c->choice[i] == WML_PASS_ON) c->choice[i] = WML_PASS_DEFAULT;
