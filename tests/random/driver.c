@@ -87,6 +87,11 @@ static bool take(struct drive *d, uint64_t *from, uint64_t *count)
     return some;
 }
 
+static const char *phase_name(char phase)
+{
+    return phase == 'm' ? "the graph was made" : phase == 'g' ? "the original ran" : phase == 'p' ? "the passes ran" : "the result ran";
+}
+
 /* A child that died named the seed and the phase. ONNX Runtime's own crash on the original is not ours. */
 static void note_death(struct job *j, const struct wml_child_result *result)
 {
@@ -96,8 +101,8 @@ static void note_death(struct job *j, const struct wml_child_result *result)
     bool original = j->phase == 'g';
     if (original) j->d->crashed_original++;
     else j->d->crashed++;
-    printf("%s: seed %" PRIu64 ", %s while %s\n%s\n", original ? "note: ONNX Runtime crashed" : "CRASH", j->seed, wml_buf_text(&how),
-           original ? "the original ran" : j->phase == 'p' ? "the passes ran" : "the result ran", original ? "" : wml_buf_text(&result->output));
+    printf("%s: seed %" PRIu64 ", %s while %s\n%s", original ? "note: ONNX Runtime crashed" : "CRASH", j->seed, wml_buf_text(&how),
+           phase_name(j->phase), wml_buf_text(&result->output));
     fflush(stdout);
     wml_mutex_unlock(j->d->lock);
     wml_buf_release(&how);
@@ -107,7 +112,7 @@ static void note_death(struct job *j, const struct wml_child_result *result)
 static void run_child(struct drive *d, uint64_t *from, uint64_t *count)
 {
     char seed[32], n[32];
-    struct job j = {.d = d, .seed = *from, .phase = 'g'};
+    struct job j = {.d = d, .seed = *from, .phase = 'm'};
     snprintf(seed, sizeof seed, "%" PRIu64, *from);
     snprintf(n, sizeof n, "%" PRIu64, *count);
     const char *argv[] = {d->args->program, "--seed", seed, "--count", n, d->args->keep ? "--keep" : NULL, d->args->keep, NULL};

@@ -81,9 +81,8 @@ static bool make_conv_chain(struct gen *g)
     int64_t way = gen_int(g, 0, 4), c = y.dim[1], one[4] = {1, c, 1, 1}, half[4] = {y.dim[0], c / 2, y.dim[2], y.dim[3]};
     int64_t flat[3] = {y.dim[0], c, y.dim[2] * y.dim[3]}, along[2];
     if (way == 0) {
-        k = gen_const(g, WML_F32, gen_chance(g, 70) ? 4 : 3, one + 1, -1, 1);
-        if (k.rank == 4) k = gen_const(g, WML_F32, 4, one, -1, 1);
-        if (k.rank == 3 && k.dim[0] != c) return true;
+        bool whole = gen_chance(g, 70);
+        k = gen_const(g, WML_F32, whole ? 4 : 3, whole ? one : one + 1, -1, 1);
         batch_norm(g, gen_op2(g, "Add", y, k));
     } else if (way == 1) {
         y = gen_reshape(g, y, 3, flat);

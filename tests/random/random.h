@@ -14,7 +14,7 @@ struct rg_args {
 };
 
 /* Seeds [seed, seed + count) in this process. Lines to the driver, when there is one:
- *   g|p|r SEED      begins with the original, the passes, the result
+ *   m|g|p|r SEED    begins with making the graph, the original, the passes, the result
  *   v SEED VERDICT NODES_BEFORE NODES_AFTER
  *   o OP COUNT      operators of graphs that ran;   a PASS COUNT   passes that changed something (at the end) */
 int rg_work(const struct rg_args *a);

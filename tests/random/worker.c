@@ -183,7 +183,7 @@ static void do_seed(struct worker *w)
     struct rc_result r = {0};
     struct wml_err err = {0};
     struct rc_env e = {.cx = &w->cx, .arena = &w->arena, .arg = w, .phase = phase};
-    phase(w, 'g');
+    phase(w, 'm');
     if (!make_graph(w, &g, &pass, &err) || !rc_encode(&e, g.m, &c.bytes, &err)) {
         r.verdict = RC_BROKEN;
         snprintf(r.why, sizeof r.why, "the generator: %s", err.msg);
