@@ -318,22 +318,23 @@ static struct wml_type *joined_type(const struct wml_attention *a)
     return wml_type_tensor(a->r->model, wml_value_elem(from), 3, axis);
 }
 
-void wml_attention_finish(struct wml_attention *a, struct wml_node *n)
+void wml_attention_finish(struct wml_attention *a, struct wml_node *n, bool joined)
 {
     n->name = a->scores->name;
     a->scores->name = WML_STR("");
     n->metadata = a->scores->metadata;
     wml_pass_applied(a->r, a->softmax->op_type, a->softmax->name);
-    if (a->tail_stays) {
-        struct wml_value *joined = wml_node_add_output(n, a->join->out[0]->name);
-        wml_node_take_output(n, 0, joined); /* others may be there already */
-        wml_value_set_type(joined, joined_type(a));
-        wml_node_set_input(a->tail, 0, joined);
-        wml_prune(a->join);
-        return;
+    struct wml_node *last = joined ? a->tail : a->out->def;
+    if (joined && a->tail_stays) {
+        struct wml_value *flat = wml_node_add_output(n, a->join->out[0]->name);
+        wml_node_take_output(n, 0, flat); /* others may be there already */
+        wml_value_set_type(flat, joined_type(a));
+        wml_node_set_input(a->tail, 0, flat);
+        last = a->join;
+    } else {
+        wml_node_take_output(n, 0, last->out[0]);
     }
-    wml_node_take_output(n, 0, a->tail->out[0]);
-    wml_prune(a->tail);
+    wml_prune(last);
 }
 
 bool wml_leads_only_to(const struct wml_value *v, const struct wml_node *end)

@@ -67,8 +67,9 @@ bool wml_attention_mask_fits(const struct wml_attention *a);
 struct wml_value *wml_attention_mask(const struct wml_attention *a, struct wml_node *at, bool full);
 /* Every value from v down to `end` has one reader, no other use. */
 bool wml_leads_only_to(const struct wml_value *v, const struct wml_node *end);
-/* Takes the joined result from output 0 of n, which stands before a->join, and removes what nothing reads any more. */
-void wml_attention_finish(struct wml_attention *a, struct wml_node *n);
+/* Takes the result from output 0 of n and removes what nothing reads any more. joined: with its heads joined, n stands
+ * before a->join; else it is a->out, n stands before what made that. */
+void wml_attention_finish(struct wml_attention *a, struct wml_node *n, bool joined);
 /* Q, K and V have the same batch, Q's and K's heads and V's are equally many; refused otherwise. */
 bool wml_attention_is_even(const struct wml_attention *a);
 /* Sets the attribute `scale` unless it is 1 / sqrt(size), up to rounding. */

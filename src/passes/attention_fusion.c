@@ -93,7 +93,7 @@ static void finish_attention(struct plan *p, struct wml_value *x, struct wml_val
     wml_node_set_input(n, 1, w);
     wml_node_set_input(n, 2, bias);
     if (mask) wml_node_set_input(n, ATTENTION_BIAS, mask);
-    wml_attention_finish(&p->a, n);
+    wml_attention_finish(&p->a, n, true);
 }
 
 static bool to_attention(struct plan *p)
@@ -148,7 +148,7 @@ static bool to_multi_head(struct plan *p)
     for (size_t i = 0; i < 4; i++)
         if (in[i]) wml_node_set_input(n, i, in[i]);
     if (mask) wml_node_set_input(n, ATTENTION_BIAS, mask);
-    wml_attention_finish(a, n);
+    wml_attention_finish(a, n, true);
     return true;
 }
 
@@ -174,6 +174,7 @@ static void visit(struct wml_pass_run *r, struct wml_node *softmax)
 static bool run(struct wml_pass_run *r, struct wml_err *err)
 {
     size_t n, before = r->applied;
+    wml_sweep(r);
     struct wml_node **softmax = wml_nodes_of(r, "Softmax", &n);
     for (size_t i = 0; i < n; i++) visit(r, softmax[i]);
     return r->applied == before || wml_graph_sort(r->model->graph, err);

@@ -32,6 +32,18 @@ static bool add_needs(enum wml_pass_choice *choice, size_t i, bool *changed, str
     return true;
 }
 
+static bool check_pairs(const enum wml_pass_choice *choice, size_t i, struct wml_err *err)
+{
+    const char *at = wml_passes[i]->against;
+    for (struct wml_str w; at && (w = next_word(&at)).len;) {
+        size_t k = wml_pass_find(w);
+        if (k == SIZE_MAX || choice[k] != WML_PASS_ON) continue;
+        wml_fail(err, WML_E_USAGE, "--enable-%s and --enable-%s undo each other", wml_passes[i]->name, wml_passes[k]->name);
+        return wml_hint(err, "leave one of them out");
+    }
+    return true;
+}
+
 static bool check(size_t i, const char *ep, bool any, struct wml_err *err)
 {
     const struct wml_pass *p = wml_passes[i];
@@ -52,6 +64,6 @@ bool wml_passes_settle(enum wml_pass_choice *choice, const char *ep, bool any, s
             if (choice[i] == WML_PASS_ON && !add_needs(choice, i, &changed, err)) return false;
     }
     for (size_t i = 0; i < wml_n_passes; i++)
-        if (choice[i] == WML_PASS_ON && !check(i, ep, any, err)) return false;
+        if (choice[i] == WML_PASS_ON && (!check(i, ep, any, err) || !check_pairs(choice, i, err))) return false;
     return true;
 }

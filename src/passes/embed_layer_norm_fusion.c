@@ -298,6 +298,7 @@ static void visit(struct wml_pass_run *r, struct wml_node *norm)
 static bool run(struct wml_pass_run *r, struct wml_err *err)
 {
     size_t n, before = r->applied;
+    wml_sweep(r);
     struct wml_node **norm = wml_nodes_of(r, "LayerNormalization", &n);
     for (size_t i = 0; i < n; i++) visit(r, norm[i]);
     return r->applied == before || wml_graph_sort(r->model->graph, err);

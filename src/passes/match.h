@@ -44,6 +44,8 @@ bool wml_can_bypass(const struct wml_node *n, const struct wml_value *v);
 void wml_pass_use_contrib(struct wml_pass_run *r);
 /* Nothing reads its outputs, and it does nothing else. */
 bool wml_node_is_dead(const struct wml_node *n);
+/* Removes every dead node: what earlier passes left behind still counts as readers. Not counted as a change. */
+void wml_sweep(struct wml_pass_run *r);
 /* Removes n when nothing reads it, then likewise what gave it its inputs. */
 void wml_prune(struct wml_node *n);
 /* The nodes of an operator of the ONNX domain, in all graphs, in scratch memory. */

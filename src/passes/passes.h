@@ -64,6 +64,7 @@ struct wml_pass {
     int level;            /* of that optimiser; 0: none */
     enum wml_pass_makes makes;
     const char *needs;    /* names of passes it depends on, a blank between; NULL: none */
+    const char *against;  /* names of passes that undo it, or that it undoes, a blank between; NULL: none */
     const char *refused;  /* why it cannot be asked for; then run is NULL */
     const char *only_for; /* EPs that have the operators it makes, a blank between; NULL: the CPU EP has them */
     bool lossy;           /* answers change by design */
@@ -105,8 +106,8 @@ struct wml_passes_opts {
 bool wml_passes_run(struct wml_model **m, struct wml_passes_opts *o, struct wml_pass_result *result, struct wml_err *err);
 
 /* Completes a choice: what a chosen pass needs is chosen too. WML_E_USAGE with both names when that was switched
- * off; with the reason when a chosen pass is refused, or makes operators that the target has not. ep: alias of the
- * target's EP, NULL: the CPU EP. any: do it all the same. */
+ * off; with the reason when a chosen pass is refused, undoes another chosen one, or makes operators that the target
+ * has not. ep: alias of the target's EP, NULL: the CPU EP. any: do it all the same. */
 bool wml_passes_settle(enum wml_pass_choice *choice, const char *ep, bool any, struct wml_err *err);
 
 #endif

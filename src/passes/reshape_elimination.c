@@ -30,6 +30,7 @@ static bool visit(void *arg, struct wml_node *n)
     struct wml_node *before = wml_node_producer(n, 0);
     if (!before || !is_reshape(before) || before->graph != n->graph || !is_absolute(r, n)) return true;
     wml_node_set_input(n, 0, before->in[0]);
+    wml_prune(before);
     wml_pass_applied(r, n->op_type, n->name);
     return true;
 }

@@ -41,6 +41,7 @@ static bool visit(void *arg, struct wml_node *n)
     for (size_t i = 0; i < rank; i++) both[i] = inner[outer[i]];
     wml_node_set_input(n, 0, before->in[0]);
     wml_attr_set_ints(n, "perm", rank, both);
+    wml_prune(before);
     wml_pass_applied(r, n->op_type, n->name);
     return true;
 }

@@ -80,7 +80,7 @@ def extended_mask(g, mask, lowest=-10000.0):
 
 def bert(batch="batch", length="length", layers=1, scale="div", lowest=-10000.0, dynamic=True, opset=17):
     g = Graph(opset)
-    x = first = g.input("x", [batch, length, HIDDEN])
+    x = g.input("x", [batch, length, HIDDEN])
     m = extended_mask(g, g.input("mask", [batch, length], TensorProto.INT64), lowest)
     for _ in range(layers):
         q, k, v = g.linear(x, swapped=True), g.linear(x), g.linear(x)
@@ -92,8 +92,8 @@ def bert(batch="batch", length="length", layers=1, scale="div", lowest=-10000.0,
             s = g.op("Div", s, g.const(SIZE ** 0.5))
         s = g.op("Softmax", g.op("Add", s, m), axis=-1)
         y = g.linear(join(g, x, g.op("MatMul", s, v), dynamic))
-        x = g.norm(g.op("Add", y, x))
-    del first
+        x = g.op("Add", y, x)
+        x = g.norm(x) if opset >= 17 else x
     g.output(x, [batch, length, HIDDEN])
     return g.model()
 

@@ -113,7 +113,8 @@ def test_full_disk(winml, tmp_path):
 @pytest.mark.parametrize("args,word", [
     (["--input-shape", "nope=1"], "no input 'nope'"), (["--input-shape", "x"], "NAME=1,3,48,192"),
     (["--input-shape", "x=1,2"], "dimensions"), (["--input-dim", "Q=3"], "'Q'"), (["--ep", "nonsense"], "nonsense"),
-    (["--device", "tpu"], "'tpu' is not one of"), (["--enable-nonsense"], "--enable-nonsense")])
+    (["--device", "tpu"], "'tpu' is not one of"), (["--enable-nonsense"], "--enable-nonsense"),
+    (["--enable-attention-onnx-fusion", "--enable-attention-expandedattention"], "undo each other")])
 def test_usage(winml, tmp_path, args, word):
     r = winml("optimize", "-m", model("ocr-cls"), "-o", tmp_path / "o.onnx", *args)
     assert r.code == 2 and word in r.err and not (tmp_path / "o.onnx").exists(), r.err

@@ -27,7 +27,7 @@ ATTENTION = {
     "bert, fixed sizes": (lambda: form.bert(2, 7), "Attention"),
     "bert, three layers": (lambda: form.bert(layers=3), "Attention"),
     "bert, constant shapes": (lambda: form.bert(dynamic=False, scale="query"), "Attention"),
-    "bert, opset 13": (lambda: form.bert(opset=13 + 4), "Attention"),
+    "bert, opset 14": (lambda: form.bert(opset=14), "Attention"),
     "distilbert": (form.distilbert, "Attention"),
     "vit": (form.vit, "Attention"),
     "timm": (form.timm, "Attention"),
@@ -47,6 +47,16 @@ def test_attention(winml, tmp_path, name):
     got, r = optimise(winml, tmp_path, model, "--enable-attention-fusion")
     softmax = sum(n.op_type == "Softmax" for n in model.graph.node)
     assert got.count(op) == softmax and "Softmax" not in got, (got, r.out, r.err)
+
+
+@pytest.mark.parametrize("name", ATTENTION)
+def test_attention_of_onnx(winml, tmp_path, name):
+    model = ATTENTION[name][0]()
+    model.opset_import[0].version = 23
+    onnx.checker.check_model(model, full_check=True)
+    got, r = optimise(winml, tmp_path, model, "--enable-attention-onnx-fusion")
+    softmax = sum(n.op_type == "Softmax" for n in model.graph.node)
+    assert got.count("Attention") == softmax and "Softmax" not in got, (got, r.out, r.err)
 
 
 EMBEDDINGS = {

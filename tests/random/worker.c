@@ -86,10 +86,11 @@ static void choose(struct worker *w, const struct gen *g, const struct wml_pass 
     if (pass && pass->run && (c->lossy || !(pass->lossy || pass->only_for))) c->choice[wml_pass_find(wml_str(pass->name))] = WML_PASS_ON;
     for (size_t i = 0; i < wml_n_passes; i++)
         if (wml_passes[i]->only_for && c->choice[i] == WML_PASS_ON) c->choice[i] = WML_PASS_DEFAULT;
-    /* what a chosen pass needs must not be off */
+    /* what a chosen pass needs must not be off, nor what undoes it be on */
     while (!wml_passes_settle(c->choice, NULL, false, &err)) {
         for (size_t i = 0; i < wml_n_passes; i++)
-            if (c->choice[i] == WML_PASS_OFF && wml_rng_range(&rng, 0, 3) == 0 && !wml_passes[i]->only_for && wml_passes[i]->run)
+            if (c->choice[i] == WML_PASS_ON && wml_passes[i]->against) c->choice[i] = WML_PASS_DEFAULT;
+            else if (c->choice[i] == WML_PASS_OFF && wml_rng_range(&rng, 0, 3) == 0 && !wml_passes[i]->only_for && wml_passes[i]->run)
                 c->choice[i] = WML_PASS_DEFAULT;
         err = (struct wml_err){0};
     }
