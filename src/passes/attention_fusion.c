@@ -50,28 +50,15 @@ static struct wml_node *new_node(struct plan *p, const char *op)
     return n;
 }
 
-/* One vector of three rows, zeros for a NULL one; NULL: they do not fit. */
-static struct wml_value *join_rows(struct plan *p, struct wml_tensor *const *row)
+/* One vector of the three biases, zeros for those that are not there; NULL: they do not fit. */
+static struct wml_value *join_biases(const struct plan *p)
 {
     const struct wml_attention *a = &p->a;
+    struct wml_tensor *row[3];
     int64_t length[3] = {a->q.heads * a->q.size, a->k.heads * a->k.size, a->v.heads * a->v.size};
+    for (size_t i = 0; i < 3; i++) row[i] = p->part[i].bias ? wml_constant_of(p->part[i].bias) : NULL;
     struct wml_tensor *t = wml_rows_joined(a->r, wml_value_elem(a->scores->out[0]), 3, row, length);
     return t ? wml_graph_add_init(a->join->graph, WML_STR("attention_qkv_bias"), t) : NULL;
-}
-
-/* The three biases as one; NULL when there is none. false: they do not fit. */
-static bool join_biases(struct plan *p, struct wml_value **out)
-{
-    struct wml_tensor *row[3];
-    *out = NULL;
-    bool any = false;
-    for (size_t i = 0; i < 3; i++) {
-        row[i] = p->part[i].bias ? wml_constant_of(p->part[i].bias) : NULL;
-        any = any || row[i];
-    }
-    if (!any) return true;
-    *out = join_rows(p, row);
-    return *out != NULL;
 }
 
 static void set_sizes(struct plan *p, struct wml_node *n)
@@ -81,12 +68,10 @@ static void set_sizes(struct plan *p, struct wml_node *n)
     if (qk != v) wml_attr_set_ints(n, "qkv_hidden_sizes", 3, sizes);
 }
 
-/* ONNX Runtime up to 1.29 dies of an Attention without a bias: there always is one. */
+/* The bias may be left out, says the operator; ORT up to 1.29 crashes without one. */
 static void finish_attention(struct plan *p, struct wml_value *x, struct wml_value *w, struct wml_value *bias)
 {
     struct wml_value *mask = wml_attention_mask(&p->a, p->a.join, true);
-    struct wml_tensor *const none[3] = {NULL};
-    if (!bias) bias = join_rows(p, none);
     struct wml_node *n = new_node(p, "Attention");
     set_sizes(p, n);
     wml_node_set_input(n, 0, x);
@@ -100,11 +85,11 @@ static bool to_attention(struct plan *p)
 {
     struct wml_attention *a = &p->a;
     struct wml_tensor *w[3];
-    struct wml_value *bias;
     if (!scale_of(p, a->q.flat_factor * a->k.flat_factor)) return true;
     for (size_t i = 0; i < 3; i++) w[i] = wml_constant_of(p->part[i].w);
     struct wml_tensor *side = wml_weights_side_by_side(a->r, 3, w);
-    if (!side || !join_biases(p, &bias)) return false;
+    struct wml_value *bias = side ? join_biases(p) : NULL;
+    if (!bias) return false;
     finish_attention(p, p->part[0].x, wml_graph_add_init(a->join->graph, WML_STR("attention_qkv_weight"), side), bias);
     return true;
 }
@@ -114,7 +99,10 @@ static bool packed_to_attention(struct plan *p, struct wml_value *flat, double f
 {
     struct wml_projection one;
     if (!wml_projection_of(p->a.r, flat, false, &one) || wml_value_rank(one.x) != 3) return false;
-    if (scale_of(p, factor)) finish_attention(p, one.x, one.w, one.bias);
+    if (!scale_of(p, factor)) return true;
+    if (!one.bias) one.bias = join_biases(p);
+    if (!one.bias) return false;
+    finish_attention(p, one.x, one.w, one.bias);
     return true;
 }
 
@@ -123,12 +111,14 @@ static bool takes_biases(struct plan *p, struct wml_value **in)
 {
     struct wml_attention *a = &p->a;
     const struct wml_heads *h[] = {&a->q, &a->k, &a->v};
-    struct wml_value *bias;
+    bool any = false;
     for (size_t i = 0; i < 3; i++) {
         if (!h[i]->flat || !wml_projection_of(a->r, h[i]->flat, false, &p->part[i])) return false;
         if (p->part[i].bias && (h[i]->flat->n_uses != 1 || h[i]->flat->n_outputs || h[i]->flat->pinned)) return false;
+        any = any || p->part[i].bias;
     }
-    if (!join_biases(p, &bias) || !bias) return false;
+    struct wml_value *bias = any ? join_biases(p) : NULL;
+    if (!bias) return false;
     for (size_t i = 0; i < 3; i++) in[i] = p->part[i].product;
     in[3] = bias;
     return true;
@@ -141,6 +131,7 @@ static bool to_multi_head(struct plan *p)
     struct wml_value *in[4] = {a->q.flat, flat ? a->k.flat : a->k.bnsh, flat ? a->v.flat : a->v.bnsh, NULL};
     if (!in[0]) return refuse(a, "Q is not split from [batch, length, hidden]");
     if (!in[1] || !in[2]) return refuse(a, "K is neither split from [batch, length, hidden] nor there as [batch, heads, length, size]");
+    if (!flat && a->k.size != a->v.size) return refuse(a, "K and V have heads already, of different sizes");
     if (!scale_of(p, a->q.flat_factor * (flat ? a->k.flat_factor : a->k.bnsh_factor))) return false;
     if (flat) takes_biases(p, in);
     struct wml_value *mask = wml_attention_mask(a, a->join, true);

@@ -287,7 +287,7 @@ static void rewrite(struct plan *p)
     wml_attention_set_scale(n, p->scale, a->q.size);
     take_whole(n, KEY, &p->k);
     take_whole(n, VALUE, &p->v);
-    wml_attention_finish(a, n);
+    wml_attention_finish(a, n, true);
 }
 
 static void visit(struct wml_symbols *symbols, struct lengths *known, struct wml_node *softmax)

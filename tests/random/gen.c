@@ -36,7 +36,8 @@ static const struct {
     int weight;
 } family[] = {{gen_math_ops, &n_gen_math_ops, 32},  {gen_shape_ops, &n_gen_shape_ops, 26}, {gen_net_ops, &n_gen_net_ops, 12},
               {gen_form_ops, &n_gen_form_ops, 20}, {gen_flow_ops, &n_gen_flow_ops, 5},    {gen_quant_ops, &n_gen_quant_ops, 6},
-              {gen_join_ops, &n_gen_join_ops, 14}, {gen_rare_ops, &n_gen_rare_ops, 10},   {gen_attention_ops, &n_gen_attention_ops, 4}};
+              {gen_join_ops, &n_gen_join_ops, 14}, {gen_rare_ops, &n_gen_rare_ops, 10},   {gen_attention_ops, &n_gen_attention_ops, 4},
+              {gen_encoder_ops, &n_gen_encoder_ops, 4}};
 
 static const struct gen_op *choose(struct gen *g)
 {

@@ -108,6 +108,7 @@ GEN_OPS(gen_math_ops);
 GEN_OPS(gen_shape_ops);
 GEN_OPS(gen_net_ops);
 GEN_OPS(gen_form_ops);
+GEN_OPS(gen_encoder_ops);
 GEN_OPS(gen_flow_ops);
 GEN_OPS(gen_quant_ops);
 GEN_OPS(gen_join_ops);

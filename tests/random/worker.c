@@ -76,10 +76,11 @@ static void choose(struct worker *w, const struct gen *g, const struct wml_pass 
         choose_some(&rng, c->choice, 50, 10, true);
     }
     if (way % 2 && way >= 40) c->choice[own] = WML_PASS_OFF;
-    /* kernels that square or multiply by exact zeros: enormous numbers are not for them */
+    /* kernels that square or multiply by exact zeros, masked products that count as nothing beside the mask: enormous
+     * numbers are not for them */
+    static const char *const tame[] = {"skip-layer-norm-fusion", "dft-to-matmul", "attention-fusion", "attention-onnx-fusion"};
     for (size_t i = 0; i < g->n_inputs; i++)
-        if (g->input[i].wild)
-            c->choice[wml_pass_find(WML_STR("skip-layer-norm-fusion"))] = c->choice[wml_pass_find(WML_STR("dft-to-matmul"))] = WML_PASS_OFF;
+        for (size_t k = 0; g->input[i].wild && k < WML_COUNT(tame); k++) c->choice[wml_pass_find(wml_str(tame[k]))] = WML_PASS_OFF;
     /* levels that are ORT's own, whole, are not held to equal answers: some of its fusions are wrong */
     c->lossy = c->lossy || c->level != WML_ORT_LEVEL_LEAN;
     c->twice = w->seed % 8 == 0;
