@@ -7,7 +7,7 @@ static bool run(struct wml_pass_run *r, struct wml_err *err)
     bool found = false;
     (void)err;
     for (const struct wml_node *n = r->model->graph->first; n && !found; n = n->next) found = wml_node_is(n, "Shape");
-    if (!found && !r->round) return wml_pass_skip(r, "the graph has no Shape");
+    if (!found) return r->round || wml_pass_skip(r, "the graph has no Shape");
     return wml_fold_shapes(r) && wml_fold_constants(r, true);
 }
 

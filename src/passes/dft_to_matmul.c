@@ -56,6 +56,15 @@ static bool read(struct wml_match *m, struct dft *d)
     return d->samples * d->bins <= MAX_BASIS || wml_match_refuse(m, "the bases would be larger than 16 M elements");
 }
 
+/* cos or sin of turns/of of a full turn: quarters are exact. */
+static double circle(int64_t turns, int64_t of, bool sine)
+{
+    static const double quarter[] = {1, 0, -1, 0};
+    if (turns * 4 % of == 0) return quarter[(turns * 4 / of + (sine ? 3 : 0)) % 4];
+    double angle = 2 * 3.14159265358979323846 * (double)turns / (double)of;
+    return sine ? sin(angle) : cos(angle);
+}
+
 /* sign * cos or sin (2 pi k n / L) [/ L], as [samples, bins]. k n is reduced first: the angle stays exact. */
 static struct wml_value *basis(struct wml_match *m, const struct dft *d, bool sine, double sign)
 {
@@ -65,9 +74,8 @@ static struct wml_value *basis(struct wml_match *m, const struct dft *d, bool si
     if (!bytes) return NULL;
     for (int64_t n = 0; n < d->samples; n++)
         for (int64_t k = 0; k < d->bins; k++) {
-            double angle = 2 * 3.14159265358979323846 * (double)(n * k % d->length) / (double)d->length;
-            double v = (sine ? sin(angle) : cos(angle)) * sign / (d->inverse ? (double)d->length : 1);
-            wml_dtype_store(d->dtype, bytes, (size_t)(n * d->bins + k), v);
+            double v = circle(n * k % d->length, d->length, sine) * sign / (d->inverse ? (double)d->length : 1);
+            wml_dtype_store(d->dtype, bytes, (size_t)(n * d->bins + k), v + 0.0); /* no -0 */
         }
     return wml_match_const(m, sine ? "dft_sine" : "dft_cosine", wml_tensor_own(m->r->model, d->dtype, 2, dims, bytes, count * width, NULL));
 }

@@ -49,43 +49,46 @@ static struct wml_value *coordinate(const struct grid *g, struct wml_value *grid
     return two(g, "Add", two(g, "Mul", v, num(g, scale)), num(g, (double)(size - 1) / 2));
 }
 
-/* 1 where the coordinate lies on the image, else 0. */
-static struct wml_value *inside(const struct grid *g, struct wml_value *v, int64_t size)
+/* One of the two pixels beside a coordinate, along one axis. */
+struct side {
+    struct wml_value *index, *weight;
+};
+
+/* Off the image, or where v is no number: the index of a pixel that exists, and no weight. */
+static struct side side(const struct grid *g, struct wml_value *v, struct wml_value *weight, int64_t size)
 {
-    struct wml_value *low = two(g, "Less", v, num(g, 0)), *high = two(g, "Greater", v, num(g, (double)(size - 1)));
-    return cast(g, one(g, "Not", two(g, "Or", low, high)), WML_F32);
+    struct wml_value *zero = num(g, 0);
+    struct wml_value *on = two(g, "And", two(g, "GreaterOrEqual", v, zero), two(g, "LessOrEqual", v, num(g, (double)(size - 1))));
+    struct wml_value *in[3] = {on, v, zero};
+    return (struct side){wml_match_add(g->m, "Where", "gridsample", 3, in), two(g, "Mul", weight, cast(g, on, WML_F32))};
 }
 
-static struct wml_value *clip(const struct grid *g, struct wml_value *v, int64_t size)
-{
-    struct wml_value *in[3] = {v, num(g, 0), num(g, (double)(size - 1))};
-    return wml_match_add(g->m, "Clip", "gridsample", 3, in);
-}
-
-/* The value of one corner times its weight, [N, P, C]. */
-static struct wml_value *corner(const struct grid *g, struct wml_value *data, struct wml_value *x, struct wml_value *y,
-                                struct wml_value *wx, struct wml_value *wy)
+/* The value of one corner times its weight, [N, P, C]. row: y's index times the width. */
+static struct wml_value *corner(const struct grid *g, struct wml_value *data, struct side x, struct wml_value *row, struct side y)
 {
     int64_t last = -1;
     struct wml_value *axes = wml_match_ints(g->m, "gridsample_axes", 1, &last);
-    struct wml_value *flat = two(g, "Add", two(g, "Mul", clip(g, y, g->h), num(g, (double)g->w)), clip(g, x, g->w));
-    struct wml_value *index = two(g, "Unsqueeze", cast(g, flat, WML_I64), axes);
+    struct wml_value *index = two(g, "Unsqueeze", cast(g, two(g, "Add", row, x.index), WML_I64), axes);
     struct wml_value *v = two(g, "GatherND", data, index);
     wml_attr_set_int(v->def, "batch_dims", 1);
-    struct wml_value *weight = two(g, "Mul", two(g, "Mul", wx, inside(g, x, g->w)), two(g, "Mul", wy, inside(g, y, g->h)));
-    return two(g, "Mul", v, two(g, "Unsqueeze", weight, axes));
+    return two(g, "Mul", v, two(g, "Unsqueeze", two(g, "Mul", x.weight, y.weight), axes));
 }
 
 static struct wml_value *sampled(const struct grid *g, struct wml_value *data, struct wml_value *grid)
 {
-    struct wml_value *x = coordinate(g, grid, 0, g->w), *y = coordinate(g, grid, 1, g->h);
-    struct wml_value *x0 = one(g, "Floor", x), *y0 = one(g, "Floor", y), *one_v = num(g, 1);
-    struct wml_value *x1 = two(g, "Add", x0, one_v), *y1 = two(g, "Add", y0, one_v);
-    struct wml_value *wx1 = two(g, "Sub", x, x0), *wy1 = two(g, "Sub", y, y0);
-    struct wml_value *wx0 = two(g, "Sub", one_v, wx1), *wy0 = two(g, "Sub", one_v, wy1);
-    struct wml_value *top = two(g, "Add", corner(g, data, x0, y0, wx0, wy0), corner(g, data, x1, y0, wx1, wy0));
-    struct wml_value *bottom = two(g, "Add", corner(g, data, x0, y1, wx0, wy1), corner(g, data, x1, y1, wx1, wy1));
-    return two(g, "Add", top, bottom);
+    struct wml_value *at[2] = {coordinate(g, grid, 0, g->w), coordinate(g, grid, 1, g->h)}, *row[2], *one_v = num(g, 1);
+    const int64_t size[2] = {g->w, g->h};
+    struct side s[2][2]; /* of x and of y, the lower and the upper one */
+    for (size_t i = 0; i < 2; i++) {
+        struct wml_value *low = one(g, "Floor", at[i]), *upper = two(g, "Sub", at[i], low);
+        s[i][0] = side(g, low, two(g, "Sub", one_v, upper), size[i]);
+        s[i][1] = side(g, two(g, "Add", low, one_v), upper, size[i]);
+    }
+    for (size_t i = 0; i < 2; i++) {
+        struct wml_value *start = two(g, "Mul", s[1][i].index, num(g, (double)g->w));
+        row[i] = two(g, "Add", corner(g, data, s[0][0], start, s[1][i]), corner(g, data, s[0][1], start, s[1][i]));
+    }
+    return two(g, "Add", row[0], row[1]);
 }
 
 static bool read(struct wml_match *m, struct grid *g)

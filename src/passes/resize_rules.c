@@ -24,11 +24,12 @@ static bool omit(void *arg, struct wml_node *n)
 {
     struct wml_pass_run *r = arg;
     if (!wml_node_is(n, "Resize") || is_mode(n, "coordinate_transformation_mode", "half_pixel", "tf_crop_and_resize")) return true;
-    bool roi = is_empty(wml_node_in(n, 1)), scales = is_empty(wml_node_in(n, 2)), sizes = wml_node_in(n, 3) && !is_empty(n->in[3]);
-    if (!roi && !scales) return true;
-    if (!sizes && (scales || !wml_node_in(n, 2))) return true;
-    if (roi) wml_node_set_input(n, 1, NULL);
-    if (scales) wml_node_set_input(n, 2, NULL);
+    bool empty[4] = {false}, any = false;
+    for (size_t i = 1; i < 4; i++) any = (empty[i] = is_empty(wml_node_in(n, i))) || any;
+    bool scales = wml_node_in(n, 2) && !empty[2], sizes = wml_node_in(n, 3) && !empty[3];
+    if (!any || scales == sizes) return true; /* one of them must tell the size */
+    for (size_t i = 1; i < 4; i++)
+        if (empty[i]) wml_node_set_input(n, i, NULL);
     wml_pass_applied(r, n->op_type, n->name);
     return true;
 }

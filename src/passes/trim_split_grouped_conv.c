@@ -90,6 +90,16 @@ static void name_node(struct wml_pass_run *r, struct wml_node *n, const struct w
     n->name = wml_model_unique(r->model, wml_arena_fmt(r->scratch, "%.*s__winml_%s", WML_ARG(conv->name), suffix));
 }
 
+static void put_json(struct wml_buf *b, struct wml_str s)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        const unsigned char c = (unsigned char)s.ptr[i];
+        if (c < 0x20) wml_buf_fmt(b, "\\u%04x", c);
+        else if (c == '"' || c == '\\') wml_buf_fmt(b, "\\%c", c);
+        else wml_buf_char(b, (char)c);
+    }
+}
+
 /* Appends one region to the hints; what is there already is kept. */
 static bool hint(struct wml_pass_run *r, const struct wml_node *a, const struct wml_node *b, const struct wml_node *concat)
 {
@@ -99,8 +109,13 @@ static bool hint(struct wml_pass_run *r, const struct wml_node *a, const struct 
     if (old.len && (old.len < sizeof tail || memcmp(old.ptr + old.len - (sizeof tail - 1), tail, sizeof tail - 1) != 0)) return false;
     if (old.len) wml_buf_fmt(&text, "%.*s,", (int)(old.len - (sizeof tail - 1)), old.ptr);
     else wml_buf_fmt(&text, "{\"regions\":[");
-    wml_buf_fmt(&text, "{\"branches\":[\"%.*s\",\"%.*s\"],\"concat\":\"%.*s\",\"kind\":\"conv_concat\"}%s", WML_ARG(a->name),
-                WML_ARG(b->name), WML_ARG(concat->name), tail);
+    wml_buf_cstr(&text, "{\"branches\":[\"");
+    put_json(&text, a->name);
+    wml_buf_cstr(&text, "\",\"");
+    put_json(&text, b->name);
+    wml_buf_cstr(&text, "\"],\"concat\":\"");
+    put_json(&text, concat->name);
+    wml_buf_fmt(&text, "\",\"kind\":\"conv_concat\"}%s", tail);
     wml_entries_set(r->model, &r->model->metadata, key, wml_buf_view(&text));
     wml_buf_release(&text);
     return true;
