@@ -206,6 +206,11 @@ static void set_surroundings(struct driver *d)
     wml_buf_release(&path);
 }
 
+/* What stdout gets in JSON mode when the program crashes. */
+static const char fatal_document[] =
+    "{\n  \"schema_version\": 1,\n  \"error\": {\n    \"code\": 1,\n    \"kind\": \"crash\",\n"
+    "    \"message\": \"stopped by a crash, in winml or in ONNX Runtime\",\n    \"hint\": null\n  }\n}\n";
+
 static int run(struct driver *d, void *args, const char *format)
 {
     struct wml_err err = {0};
@@ -213,6 +218,7 @@ static int run(struct driver *d, void *args, const char *format)
     struct wml_call call = {.args = args, .command = d->command, .cx = d->cx, .report = report,
                             .arena = &d->arena, .json = d->json};
     set_surroundings(d);
+    wml_fatal_watch(d->json ? fatal_document : NULL);
     bool ok = d->command->run(&call, &err);
     wml_end_progress(d->cx);
     if (!ok && err.code == WML_OK) wml_fail(&err, WML_E_INTERNAL, "%s failed without a reason", d->command->name);

@@ -106,15 +106,18 @@ static bool read_config(const char *path, enum wml_pass_choice *choice, int64_t 
     return ok;
 }
 
-static void typed_choices(const struct optimize_args *a, enum wml_pass_choice *choice)
+static bool typed_choices(const struct optimize_args *a, enum wml_pass_choice *choice, struct wml_err *err)
 {
-    size_t i = 0;
+    size_t i = 0, both = SIZE_MAX;
 #define PASS(id, name)                                                                                                 \
+    if (a->on_##id.v && a->off_##id.v) both = i;                                                                       \
     if (a->on_##id.v) choice[i] = WML_PASS_ON;                                                                         \
     if (a->off_##id.v) choice[i] = WML_PASS_OFF;                                                                       \
     i++;
 #include "passes/passes.def"
 #undef PASS
+    if (both == SIZE_MAX) return true;
+    return wml_fail(err, WML_E_USAGE, "--enable-%s and --disable-%s contradict each other", wml_passes[both]->name, wml_passes[both]->name);
 }
 
 /* The Python tool's defaults, or ORT's optimiser alone: what is beyond them is off. */
@@ -151,7 +154,7 @@ static bool run(const struct wml_call *call, struct wml_err *err)
     if (!in.model) return wml_fail(err, WML_E_USAGE, "Missing option '-m' / '--model'.");
     if (a->reference.v || a->ort_level.v) narrow_choices(choice, a->ort_level.v != NULL);
     if (a->config.v && !read_config(a->config.v, choice, &in.opset, call->arena, err)) return false;
-    typed_choices(a, choice);
+    if (!typed_choices(a, choice, err)) return false;
     if (a->opset.set) in.opset = a->opset.v;
     if (!wml_cmd_target(&a->target, call->arena, &in.target, err)) return false;
     if (!wml_cmd_shapes_parse(&a->shapes, &a->dims, call->arena, &shapes, err)) return false;

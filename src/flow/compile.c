@@ -97,7 +97,7 @@ static bool prepare(struct wml_compile_run *r, struct wml_err *err)
     r->unit = WML_NEW_ARRAY(&r->arena, struct wml_compile_unit, r->n + 1);
     for (size_t i = 0; i < r->n; i++) {
         name_unit(r, i);
-        if (!wml_output_check("Output file", r->unit[i].output, a->overwrite, a->model[i], err)) return false;
+        if (!wml_output_check_model(r->unit[i].output, a->overwrite, a->model[i], err)) return false;
         if (wml_file_same(r->unit[i].output, a->model[i]))
             return wml_fail(err, WML_E_EXISTS, "Output file '%s' is the input: give another name with -o", a->model[i]);
     }

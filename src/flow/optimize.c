@@ -74,17 +74,55 @@ static void separate_weights(struct wml_optimize_run *r)
     wml_log(r->cx, WML_LOG_WARN, "%s", text.ptr);
 }
 
-static uint64_t total_bytes(const char *path, struct wml_model *m)
+/* The files of the source, and their bytes. */
+static void note_files(struct wml_optimize_run *r)
 {
-    uint64_t n = wml_file_info(path).size;
-    struct wml_onnx_files files = wml_onnx_files(m);
+    struct wml_onnx_files files = wml_onnx_files(r->model);
+    r->bytes_before = wml_file_info(r->args->model).size;
     for (size_t i = 0; i < files.len; i++) {
         struct wml_buf full = {0};
-        wml_path_join(&full, wml_path_dir(wml_str(path)), files.location[i]);
-        if (wml_path_is_inside(files.location[i])) n += wml_file_info(wml_buf_text(&full)).size;
+        wml_path_join(&full, wml_path_dir(wml_str(r->args->model)), files.location[i]);
+        if (wml_path_is_inside(files.location[i])) {
+            r->bytes_before += wml_file_info(wml_buf_text(&full)).size;
+            WML_PUSH(&r->source_data, wml_arena_cstr(&r->arena, wml_buf_view(&full)));
+        }
         wml_buf_release(&full);
     }
-    return n;
+}
+
+bool wml_optimize_is_source_data(const struct wml_optimize_run *r, const char *path)
+{
+    for (size_t i = 0; i < r->source_data.len; i++)
+        if (wml_file_same(path, r->source_data.at[i])) return true;
+    return false;
+}
+
+static bool check_overwritten(struct wml_optimize_run *r, struct wml_err *err)
+{
+    const char *diff = r->args->diff;
+    bool weights = !r->args->dry_run && wml_optimize_is_source_data(r, r->output);
+    if (!weights && !(diff && wml_optimize_is_source_data(r, diff))) return true;
+    wml_fail(err, WML_E_EXISTS, "'%s' holds weights of the source: it is not replaced.", weights ? r->output : diff);
+    return wml_hint(err, "give another name");
+}
+
+static bool same_path(const char *a, const char *b)
+{
+    struct wml_buf x = {0}, y = {0};
+    struct wml_err ignored = {0};
+    bool same = wml_file_same(a, b) || (wml_path_absolute(&x, wml_str(a), &ignored) && wml_path_absolute(&y, wml_str(b), &ignored) &&
+                                        wml_str_eq(wml_buf_view(&x), wml_buf_view(&y)));
+    wml_buf_release(&x);
+    wml_buf_release(&y);
+    return same;
+}
+
+static bool check_diff(const struct wml_optimize_run *r, struct wml_err *err)
+{
+    const char *diff = r->args->diff, *model = same_path(diff, r->args->model) ? r->args->model : r->output;
+    if (!same_path(diff, model)) return wml_output_check("Comparison", diff, r->args->overwrite, NULL, err);
+    wml_fail(err, WML_E_USAGE, "--diff: '%s' is the model, the comparison is an HTML file", diff);
+    return wml_hint(err, "give another name, such as diff.html");
 }
 
 static bool prepare(struct wml_optimize_run *r, struct wml_err *err)
@@ -98,7 +136,7 @@ static bool prepare(struct wml_optimize_run *r, struct wml_err *err)
     r->name = wml_arena_cstr(&r->arena, wml_path_name(wml_str(r->output)));
     r->dir = wml_arena_cstr(&r->arena, wml_path_dir(wml_str(r->output)));
     if (a->has_target && !wml_target_check(&a->target, &r->ep, err)) return false;
-    return a->dry_run || wml_output_check("Output file", r->output, a->overwrite, a->model, err);
+    return (a->dry_run || wml_output_check_model(r->output, a->overwrite, a->model, err)) && (!a->diff || check_diff(r, err));
 }
 
 static void release(struct wml_optimize_run *r)
@@ -112,6 +150,7 @@ static void release(struct wml_optimize_run *r)
     wml_model_free(r->model);
     wml_flow_oracle_release(&r->oracle);
     WML_VEC_RELEASE(&r->warning);
+    WML_VEC_RELEASE(&r->source_data);
     wml_arena_release(&r->arena);
 }
 
@@ -134,7 +173,8 @@ bool wml_optimize_make(struct wml_optimize_run *r, size_t max_steps, size_t *n_s
     wml_pass_log_release(&r->log);
     r->log = (struct wml_pass_log){0};
     if (!wml_onnx_load(r->args->model, &r->model, err) || !check_model(r, err)) return false;
-    if (!r->bytes_before) r->bytes_before = total_bytes(r->args->model, r->model);
+    if (!r->bytes_before) note_files(r);
+    if (!check_overwritten(r, err)) return false;
     separate_weights(r);
     if (!r->before.all) wml_op_counts_fill(&r->before, r->model);
     if (!wml_optimize_shapes(r, err) || !wml_optimize_opset(r, &env, err)) return false;

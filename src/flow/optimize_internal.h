@@ -33,6 +33,7 @@ struct wml_optimize_run {
     bool differs;                            /* the verification failed because of what the passes did */
     struct wml_op_counts before, after;
     uint64_t bytes_before, bytes_after;
+    WML_VEC(const char *) source_data;       /* files that the source keeps weights in */
     int64_t opset_before;
     const struct wml_feed_dim *dim; /* sizes of symbols: those typed, and those that follow from typed shapes */
     size_t n_dims;
@@ -57,6 +58,8 @@ bool wml_optimize_opset(struct wml_optimize_run *r, const struct wml_env *env, s
 void wml_optimize_restore_types(struct wml_optimize_run *r);
 /* Loads the source and runs the passes over it, max_steps (0: all) of them; what was there before is freed. */
 bool wml_optimize_make(struct wml_optimize_run *r, size_t max_steps, size_t *n_steps, size_t *last, struct wml_err *err);
+/* The path is a file that the source keeps weights in. */
+bool wml_optimize_is_source_data(const struct wml_optimize_run *r, const char *path);
 /* Runs source and result: r->verify. false: one of them cannot be run. */
 bool wml_optimize_compare(struct wml_optimize_run *r, struct wml_model *after, struct wml_err *err);
 /* The pass that made the answers differ, found by halving the sequence of steps; SIZE_MAX: none can be blamed. */

@@ -3,14 +3,16 @@
 #include <inttypes.h>
 
 #include "flow/optimize_internal.h"
+#include "flow/output.h"
 #include "flow/ranges.h"
 #include "graph/edit.h"
 #include "graph/graph.h"
 #include "os/file.h"
 #include "os/path.h"
+#include "os/sys.h"
 
 /* Without --verify: models up to this size, whose source loads and runs once in this time. */
-static const uint64_t VERIFY_AUTO_MAX = UINT64_C(1) << 30, VERIFY_AUTO_NS = UINT64_C(3000000000);
+static const uint64_t VERIFY_AUTO_MAX = UINT64_C(1) << 30, VERIFY_AUTO_MS = 3000;
 
 static const char *in_dir(struct wml_optimize_run *r, const char *dir, const char *name)
 {
@@ -26,6 +28,15 @@ static void no_verify(struct wml_optimize_run *r, struct wml_str why)
     r->verify_note = wml_arena_cstr(&r->arena, why);
 }
 
+/* A note, unless the verification was asked for: then it is delivered or refused. */
+static bool cannot_verify(struct wml_optimize_run *r, struct wml_str why, enum wml_code code, struct wml_err *err)
+{
+    no_verify(r, why);
+    if (r->args->verify != WML_VERIFY_ON) return true;
+    wml_fail(err, code, "%.*s; nothing was written", WML_ARG(why));
+    return wml_hint(err, "without --verify and --input-data it is written unverified");
+}
+
 bool wml_optimize_compare(struct wml_optimize_run *r, struct wml_model *after, struct wml_err *err)
 {
     const struct wml_optimize_args *a = r->args;
@@ -33,17 +44,17 @@ bool wml_optimize_compare(struct wml_optimize_run *r, struct wml_model *after, s
                                  .dim = r->dim, .n_dims = r->n_dims, .small = true};
     struct wml_model *before = NULL;
     struct wml_err again = {0};
-    uint64_t limit = a->verify == WML_VERIFY_AUTO ? VERIFY_AUTO_NS : 0;
+    uint64_t limit_ms = a->verify == WML_VERIFY_ON ? 0 : VERIFY_AUTO_MS;
     size_t n_seeds = a->verify_data ? 1 : a->verify == WML_VERIFY_ON ? 3 : 2;
     bool ok = wml_onnx_load(a->model, &before, err);
     if (ok) wml_model_ranges(before, &r->arena, &feed);
     if (ok) wml_model_unique_node_names(before);
     wml_verify_release(&r->verify);
-    ok = ok && wml_verify_models(r->cx, before, after, &feed, n_seeds, limit, &r->verify, err);
+    ok = ok && wml_verify_models(r->cx, before, after, &feed, n_seeds, limit_ms, &r->verify, err);
     if (!ok && before && strncmp(err->msg, "the source: cannot run", 22) == 0) {
         /* Some models need more than one element along open dimensions. */
         feed.small = false;
-        ok = wml_verify_models(r->cx, before, after, &feed, n_seeds, limit, &r->verify, &again);
+        ok = wml_verify_models(r->cx, before, after, &feed, n_seeds, limit_ms, &r->verify, &again);
         if (ok) *err = (struct wml_err){0};
     }
     wml_model_free(before);
@@ -87,33 +98,45 @@ static bool bad_shapes(struct wml_optimize_run *r, const struct wml_err *why, st
     return true;
 }
 
+static bool differs(struct wml_optimize_run *r, struct wml_err *err)
+{
+    static const struct wml_verify_row none = {.name = "?"};
+    const struct wml_verify_row *bad = &none;
+    for (size_t i = 0; i < r->verify.row.len && bad == &none; i++)
+        if (!r->verify.row.at[i].same) bad = &r->verify.row.at[i];
+    const struct wml_compare *c = &bad->c;
+    r->differs = true;
+    if (!bad->comparable)
+        wml_fail(err, WML_E_VERIFY, "the optimized model gives other answers: output '%s' has another type or size; nothing was "
+                 "written", bad->name);
+    else if (c->mismatched)
+        wml_fail(err, WML_E_VERIFY, "the optimized model gives other answers: output '%s' has %" PRIu64 " of %" PRIu64 " values that "
+                 "are infinite or no number on one side only; nothing was written", bad->name, c->mismatched, c->n);
+    else
+        wml_fail(err, WML_E_VERIFY, "the optimized model gives other answers: output '%s' has cosine %.6f, max abs %.3g; nothing was "
+                 "written", bad->name, c->cosine, c->max_abs);
+    return wml_hint(err, "find the pass with --disable-NAME (see --list-capabilities); --no-verify writes it anyway");
+}
+
 /* The file at `path` against the source. True also when it could not be run and was not insisted on. */
 static bool verify_file(struct wml_optimize_run *r, const char *path, struct wml_err *err)
 {
     struct wml_model *after = NULL;
     struct wml_err why = {0};
     if (not_for_cpu(r)) {
-        no_verify(r, wml_arena_fmt(&r->arena, "not verified: %s makes operators that the CPU EP has not", not_for_cpu(r)));
-        return true;
+        struct wml_str text = wml_arena_fmt(&r->arena, "not verified: %s makes operators that the CPU EP has not", not_for_cpu(r));
+        return cannot_verify(r, text, WML_E_VERIFY, err);
     }
     wml_note_progress(r->cx, "Verifying", r->name, 0, 0, NULL);
     bool ran = wml_onnx_load(path, &after, &why) && wml_model_check(after, &why) && wml_optimize_compare(r, after, &why);
     wml_model_free(after);
     if (ran && r->verify.passed) return r->verified = true;
-    if (ran) {
-        const struct wml_verify_row *bad = NULL;
-        for (size_t i = 0; i < r->verify.row.len && !bad; i++)
-            if (!r->verify.row.at[i].same) bad = &r->verify.row.at[i];
-        r->differs = true;
-        wml_fail(err, WML_E_VERIFY, "the optimized model gives other answers: output '%s' has cosine %.6f, max abs %.3g; "
-                 "nothing was written", bad ? bad->name : "?", bad ? bad->c.cosine : 0, bad ? bad->c.max_abs : 0);
-        return wml_hint(err, "find the pass with --disable-NAME (see --list-capabilities); --no-verify writes it anyway");
-    }
+    if (ran) return differs(r, err);
     if (why.code == WML_E_CANCELLED) {
         *err = why;
         return false;
     }
-    if (why.code == WML_E_TIMEOUT) {
+    if (why.code == WML_E_TIMEOUT && wml_str_starts(wml_str(why.msg), "the source")) {
         no_verify(r, wml_arena_fmt(&r->arena, "not verified: %.200s; ask with --verify", why.msg));
         return true;
     }
@@ -124,8 +147,7 @@ static bool verify_file(struct wml_optimize_run *r, const char *path, struct wml
         return wml_hint(err, "--no-verify writes it anyway");
     }
     if (bad_shapes(r, &why, err)) return false;
-    no_verify(r, wml_arena_fmt(&r->arena, "not verified: the CPU cannot run the source (%.300s)", why.msg));
-    return true;
+    return cannot_verify(r, wml_arena_fmt(&r->arena, "not verified: the CPU cannot run the source (%.300s)", why.msg), why.code, err);
 }
 
 static bool wants_verify(struct wml_optimize_run *r)
@@ -151,14 +173,32 @@ static bool stage(struct wml_optimize_run *r, struct wml_err *err)
 static bool save_reference(struct wml_optimize_run *r, struct wml_err *err)
 {
     struct wml_onnx_save_opts opts = {.weights = WML_WEIGHTS_REFERENCE};
-    struct wml_str temp = wml_arena_fmt(&r->arena, ".%s.winml-new", r->name);
+    struct wml_str temp = wml_arena_fmt(&r->arena, ".%.180s.%d.winml-new", r->name, wml_pid());
     const char *path = in_dir(r, r->dir, temp.ptr);
     struct wml_str data = wml_arena_fmt(&r->arena, "%s.data", r->name);
     opts.data_name = data.ptr;
     bool ok = wml_onnx_save(r->model, path, &opts, &r->saved, err) && (!wants_verify(r) || verify_file(r, path, err)) &&
               wml_file_rename(path, r->output, err);
-    if (!ok) wml_file_remove(path);
-    return ok;
+    if (ok) return true;
+    wml_file_remove(path);
+    wml_output_unstage(err, path, r->output);
+    return false;
+}
+
+/* The data file beside the model. It may replace that of an output of the same name, not weights of the source or
+ * what else is there. */
+static bool publish_data(struct wml_optimize_run *r, struct wml_err *err)
+{
+    const char *to = in_dir(r, r->dir, r->saved.data_name);
+    if (!wml_file_same(r->output, r->args->model)) {
+        bool source = wml_optimize_is_source_data(r, to);
+        if (source || (wml_file_exists(to) && !r->args->overwrite)) {
+            wml_fail(err, WML_E_EXISTS, source ? "Data file '%s' holds weights of the source: it is not replaced."
+                                               : "Data file '%s' already exists. Re-run with --overwrite to replace it.", to);
+            return wml_hint(err, "or give another name with -o");
+        }
+    }
+    return wml_file_rename(in_dir(r, r->stage, r->saved.data_name), to, err);
 }
 
 bool wml_optimize_save(struct wml_optimize_run *r, struct wml_err *err)
@@ -172,9 +212,7 @@ bool wml_optimize_save(struct wml_optimize_run *r, struct wml_err *err)
         const char *path = in_dir(r, r->stage, r->name);
         if (!wml_onnx_save(r->model, path, &opts, &r->saved, err)) return false;
         if (wants_verify(r) && !verify_file(r, path, err)) return false;
-        if (r->saved.data_name[0] && !wml_file_rename(in_dir(r, r->stage, r->saved.data_name),
-                                                      in_dir(r, r->dir, r->saved.data_name), err))
-            return false;
+        if (r->saved.data_name[0] && !publish_data(r, err)) return false;
         if (!wml_file_rename(path, r->output, err)) return false;
     }
     r->bytes_after = r->saved.model_bytes + r->saved.data_bytes;

@@ -25,6 +25,26 @@ bool wml_output_check(const char *label, const char *path, bool overwrite, const
     return ok;
 }
 
+bool wml_output_check_model(const char *path, bool overwrite, const char *input, struct wml_err *err)
+{
+    enum { NAME_MAX_BYTES = 255, ROOM = 5 }; /* ".data" for the weights beside it */
+    struct wml_str name = wml_path_name(wml_str(path));
+    if (!name.len) {
+        wml_fail(err, WML_E_EXISTS, "Output file '%s' names no file.", path);
+        return wml_hint(err, "give the name of a file");
+    }
+    if (name.len > NAME_MAX_BYTES - ROOM) {
+        wml_fail(err, WML_E_IO, "Output file: its name has %zu bytes, file systems take %d.", name.len, NAME_MAX_BYTES - ROOM);
+        return wml_hint(err, "give a shorter name with -o");
+    }
+    /* A model is renamed into place, and that would destroy a device. */
+    if (wml_file_info(path).kind == WML_FILE_OTHER) {
+        wml_fail(err, WML_E_EXISTS, "Output file '%s' is a device or a pipe.", path);
+        return wml_hint(err, "give the name of a file");
+    }
+    return wml_output_check("Output file", path, overwrite, input, err);
+}
+
 static void replace_all(char *text, size_t size, const char *what, const char *by)
 {
     struct wml_buf out = {0};

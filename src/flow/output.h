@@ -9,6 +9,9 @@
  * work. WML_E_EXISTS with the documented text. */
 bool wml_output_check(const char *label, const char *path, bool overwrite, const char *input,
                       struct wml_err *err);
+/* The same for a model, which is renamed into place: what is no ordinary file is refused even with overwrite, and so is
+ * a name that is too long or missing. */
+bool wml_output_check_model(const char *path, bool overwrite, const char *input, struct wml_err *err);
 /* Errors speak of the user's folder, not of the private one inside it: replaces `stage` by `dir` in message and
  * hint. stage may be NULL. */
 void wml_output_unstage(struct wml_err *err, const char *stage, const char *dir);

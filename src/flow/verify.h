@@ -25,10 +25,10 @@ struct wml_verify {
 /* false: could not be run (err). true: look at passed. Outputs are matched by position and must have equal
  * names. Floats pass at cosine >= 1 - 1e-6 and a largest difference of 1e-3 of the largest value (or of 3e-7, the rounding
  * of numbers around 1), half floats at 1e-3 and 2e-2; other types must be equal. n_seeds runs are made, with the
- * feed's seed and those after it. When the first model takes longer than limit_ns (0: no limit) to load and to run
- * once, that is all that is done: WML_E_TIMEOUT. */
+ * feed's seed and those after it, every second one with wider numbers and sizes. When the first model takes longer than
+ * limit_ms (0: no limit) to load and to run once, that is all that is done: WML_E_TIMEOUT. Later runs get more. */
 bool wml_verify_models(struct wml_ctx *cx, struct wml_model *before, struct wml_model *after,
-                       const struct wml_feed_spec *feed, size_t n_seeds, uint64_t limit_ns, struct wml_verify *out,
+                       const struct wml_feed_spec *feed, size_t n_seeds, uint64_t limit_ms, struct wml_verify *out,
                        struct wml_err *err);
 void wml_verify_release(struct wml_verify *v);
 

@@ -36,6 +36,8 @@ bool wml_oracle_types(struct wml_ort *o, const struct wml_model_source *m, struc
     return true;
 }
 
+enum { EVAL_LIMIT_MS = 20000 }; /* what takes longer is not worth having beforehand */
+
 struct owner { /* what the values of an evaluation live on */
     struct wml_session *s;
     struct wml_run *r;
@@ -53,7 +55,7 @@ bool wml_oracle_eval(struct wml_ort *o, const struct wml_model_source *m, struct
         wml_fail(err, WML_E_INTERNAL, "evaluate: the model has the input \"%s\"", w->s->input[0].name);
         goto fail;
     }
-    if (!wml_run_new(w->s, NULL, 0, &w->r, err) || !wml_run_once(w->r, err)) goto fail;
+    if (!wml_run_new(w->s, NULL, 0, &w->r, err) || !wml_run_watched(w->r, EVAL_LIMIT_MS, err)) goto fail;
     for (size_t i = 0; i < w->s->n_outputs; i++) {
         struct wml_tensor_view v;
         if (!wml_run_output(w->r, i, &v, err)) goto fail;

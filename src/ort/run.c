@@ -15,6 +15,7 @@ struct wml_run {
     size_t *fresh;     /* the others */
     size_t n_fresh;
     OrtIoBinding *binding; /* when no output is fresh */
+    OrtRunOptions *options; /* of a watched run, else NULL */
     bool ran;
     struct wml_arena arena; /* of this object */
     struct wml_arena views; /* of wml_run_output; until the next run */
@@ -142,9 +143,9 @@ static void drop_fresh(struct wml_run *r)
 static OrtStatus *call(struct wml_run *r)
 {
     struct wml_session *s = r->s;
-    if (r->binding) return s->o->api->RunWithBinding(s->session, NULL, r->binding);
-    return s->o->api->Run(s->session, NULL, r->input_name, (const OrtValue *const *)r->input, r->n_fed, s->output_name,
-                          s->n_outputs, r->output);
+    if (r->binding) return s->o->api->RunWithBinding(s->session, r->options, r->binding);
+    return s->o->api->Run(s->session, r->options, r->input_name, (const OrtValue *const *)r->input, r->n_fed,
+                          s->output_name, s->n_outputs, r->output);
 }
 
 /* A model may promise shapes that it does not keep. Then no output is made in advance, and we try again. */
@@ -175,6 +176,55 @@ bool wml_run_once(struct wml_run *r, struct wml_err *err)
     r->ran = true;
     OrtStatus *st = call(r);
     return WML_LIKELY(!st) ? true : run_again(r, st, err);
+}
+
+struct watch {
+    struct wml_run *r;
+    uint64_t limit_ms;
+    struct wml_mutex *lock;
+    struct wml_cond *wake;
+    bool done, late;
+};
+
+static void watch(void *arg)
+{
+    enum { LOOK_MS = 50 };
+    struct watch *w = arg;
+    const struct wml_ort *o = w->r->s->o;
+    uint64_t begin = wml_now_ns();
+    wml_mutex_lock(w->lock);
+    while (!w->done) {
+        wml_cond_wait(w->wake, w->lock, LOOK_MS);
+        w->late = w->limit_ms && (wml_now_ns() - begin) / 1000000 >= w->limit_ms;
+        if (w->done || (!w->late && wml_check_cancel(o->cx, NULL))) continue;
+        wml_ort_ok(o, o->api->RunOptionsSetTerminate(w->r->options), WML_E_RUNTIME, NULL);
+        break;
+    }
+    wml_mutex_unlock(w->lock);
+}
+
+bool wml_run_watched(struct wml_run *r, uint64_t limit_ms, struct wml_err *err)
+{
+    const struct wml_ort *o = r->s->o;
+    struct watch w = {.r = r, .limit_ms = limit_ms};
+    struct wml_thread *thread = NULL;
+    if (!wml_ort_ok(o, o->api->CreateRunOptions(&r->options), WML_E_RUNTIME, err)) return false;
+    w.lock = wml_mutex_new();
+    w.wake = wml_cond_new();
+    bool ok = wml_thread_start(&thread, watch, &w, err) && wml_run_once(r, err);
+    wml_mutex_lock(w.lock);
+    w.done = true;
+    wml_cond_signal(w.wake);
+    wml_mutex_unlock(w.lock);
+    wml_thread_join(thread);
+    wml_mutex_free(w.lock);
+    wml_cond_free(w.wake);
+    o->api->ReleaseRunOptions(r->options);
+    r->options = NULL;
+    if (ok) return true;
+    if (w.late) wml_fail(err, WML_E_TIMEOUT, "one run takes more than %" PRIu64 " s", limit_ms / 1000);
+    else wml_check_cancel(o->cx, err);
+    return false;
 }
 
 bool wml_run_output(struct wml_run *r, size_t i, struct wml_tensor_view *out, struct wml_err *err)

@@ -82,6 +82,9 @@ bool wml_run_new(struct wml_session *s, const struct wml_tensor_view *input, siz
                  struct wml_err *err);
 /* One inference: nothing but the call of ORT. */
 bool wml_run_once(struct wml_run *r, struct wml_err *err);
+/* The same, ended by ONNX Runtime at the next operator after Ctrl-C (WML_E_CANCELLED) or after so much time
+ * (WML_E_TIMEOUT; 0: no limit). For runs that are not measured. */
+bool wml_run_watched(struct wml_run *r, uint64_t limit_ms, struct wml_err *err);
 /* Output i of the last run; valid until the next run or free. Strings have no data. */
 bool wml_run_output(struct wml_run *r, size_t i, struct wml_tensor_view *out, struct wml_err *err);
 void wml_run_free(struct wml_run *r);

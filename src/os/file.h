@@ -30,14 +30,14 @@ bool wml_file_read(const char *path, uint64_t max, struct wml_buf *out, struct w
 /* Writes all of it through a struct wml_out. */
 bool wml_file_write(const char *path, struct wml_str bytes, struct wml_err *err);
 bool wml_file_append(const char *path, struct wml_str bytes, struct wml_err *err);
-/* Replaces `to`. Same file system. */
+/* Replaces `to`, which must be a file, a link or nothing. Same file system. */
 bool wml_file_rename(const char *from, const char *to, struct wml_err *err);
 /* Copies through a temporary neighbour, in the kernel where it can. */
 bool wml_file_copy(const char *from, const char *to, struct wml_err *err);
 bool wml_file_remove(const char *path); /* true when nothing is there afterwards */
 bool wml_dir_make(const char *path, struct wml_err *err); /* with parents; fine when it is there */
 bool wml_dir_remove(const char *path);                    /* with everything in it */
-/* A new private folder in `parent` (NULL: the system's temporary folder), named prefix + random. */
+/* A new private folder in `parent` (NULL: the system's temporary folder), named prefix + random. A fatal end removes it. */
 bool wml_dir_temp(const char *parent, const char *prefix, struct wml_buf *path, struct wml_err *err);
 
 struct wml_dir_entry {
@@ -73,7 +73,7 @@ bool wml_out_finish(struct wml_out *o, struct wml_err *err);
 bool wml_out_commit(struct wml_out *o, struct wml_err *err);
 /* Closes; what was not committed is removed. Safe after commit and on zero. */
 void wml_out_release(struct wml_out *o);
-/* Ctrl-C and fatal ends: removes the temporary files that are open now. Called by os/interrupt. */
+/* Ctrl-C and fatal ends: removes temporary files and folders that are there now. Called by signal handlers. */
 void wml_out_remove_all(void);
 
 #endif

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "os/fail.h"
+#include "os/out_sys.h"
 #include "os/path.h"
 #include "os/sys.h"
 
@@ -91,8 +92,12 @@ bool wml_file_append(const char *path, struct wml_str bytes, struct wml_err *err
 
 bool wml_file_rename(const char *from, const char *to, struct wml_err *err)
 {
-    if (rename(from, to) == 0) return true;
-    return wml_fail_system(err, errno, "rename to", to);
+    struct stat st;
+    if (lstat(to, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode) && !S_ISDIR(st.st_mode))
+        return wml_fail(err, WML_E_IO, "%s is a device or a pipe, not a file", to);
+    if (rename(from, to) != 0) return wml_fail_system(err, errno, "rename to", to);
+    wml_out_forget(from);
+    return true;
 }
 
 bool wml_file_remove(const char *path)
@@ -130,6 +135,7 @@ bool wml_dir_remove(const char *path)
         wml_buf_release(&inner);
     }
     wml_dir_list_release(&list);
+    wml_out_forget(path);
     return rmdir(path) == 0 && ok;
 }
 
@@ -140,7 +146,8 @@ bool wml_dir_temp(const char *parent, const char *prefix, struct wml_buf *path, 
     wml_buf_fmt(&name, "%sXXXXXX", prefix);
     wml_path_join(path, parent ? wml_str(parent) : wml_buf_view(&temp), wml_buf_view(&name));
     bool ok = mkdtemp(path->ptr) != NULL;
-    if (!ok) {
+    if (ok) wml_out_remember(path->ptr);
+    else {
         wml_fail_system(err, errno, "make a folder in", parent ? parent : wml_buf_text(&temp));
         wml_buf_clear(path);
     }

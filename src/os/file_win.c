@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include "os/fail.h"
+#include "os/out_sys.h"
 #include "os/path.h"
 #include "os/replace.h"
 #include "os/sys.h"
@@ -95,6 +96,7 @@ bool wml_file_append(const char *path, struct wml_str bytes, struct wml_err *err
 bool wml_file_rename(const char *from, const char *to, struct wml_err *err)
 {
     DWORD code = wml_replace(from, to);
+    if (!code) wml_out_forget(from);
     return !code || wml_fail_system(err, (int)code, "rename to", to);
 }
 
@@ -144,6 +146,7 @@ bool wml_dir_remove(const char *path)
         wml_buf_release(&inner);
     }
     wml_dir_list_release(&list);
+    wml_out_forget(path);
     ok = RemoveDirectoryW(wide) && ok;
     free(wide);
     return ok;
@@ -167,7 +170,7 @@ bool wml_dir_temp(const char *parent, const char *prefix, struct wml_buf *path, 
     if (code) {
         wml_fail_system(err, (int)code, "make a folder in", wml_buf_text(&temp));
         wml_buf_clear(path);
-    }
+    } else wml_out_remember(wml_buf_text(path));
     wml_buf_release(&temp);
     wml_buf_release(&name);
     return !code;

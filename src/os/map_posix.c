@@ -12,12 +12,15 @@ bool wml_map_open(const char *path, struct wml_map_file *out, struct wml_err *er
 {
     struct stat st;
     *out = (struct wml_map_file){.file = -1};
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not make us wait for a writer */
     if (fd < 0) return wml_fail_system(err, errno, "open", path);
     bool ok = fstat(fd, &st) == 0;
     if (!ok) wml_fail_system(err, errno, "look at", path);
     else if (S_ISDIR(st.st_mode)) ok = wml_fail(err, WML_E_IO, "%s is a folder, not a file", path);
-    else if (st.st_size > 0) {
+    else if (!S_ISREG(st.st_mode)) {
+        ok = wml_fail(err, WML_E_IO, "%s is a device or a pipe, not a file", path);
+        wml_hint(err, "write it to a file first");
+    } else if (st.st_size > 0) {
         void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (p == MAP_FAILED) ok = wml_fail_system(err, errno, "map", path);
         else out->bytes = (struct wml_span){p, (size_t)st.st_size};

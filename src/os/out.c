@@ -12,19 +12,30 @@ enum { DIRECT = 1 << 20, MAX_OPEN = 64 };
 
 static _Atomic(char *) open_temp[MAX_OPEN];
 
-void wml_out_remember(char *temp)
+void wml_out_remember(const char *temp)
 {
+    char *copy = wml_xstrdup(temp);
     for (size_t i = 0; i < MAX_OPEN; i++) {
         char *none = NULL;
-        if (atomic_compare_exchange_strong(&open_temp[i], &none, temp)) return;
+        if (atomic_compare_exchange_strong(&open_temp[i], &none, copy)) return;
     }
+    free(copy);
 }
 
-static void forget(char *temp)
+/* A name is taken out before it is looked at: another thread may forget at the same time. */
+void wml_out_forget(const char *temp)
 {
     for (size_t i = 0; i < MAX_OPEN; i++) {
-        char *mine = temp;
-        if (atomic_compare_exchange_strong(&open_temp[i], &mine, NULL)) return;
+        char *copy = atomic_exchange(&open_temp[i], NULL), *none = NULL;
+        if (!copy) continue;
+        if (strcmp(copy, temp) == 0) {
+            free(copy);
+            return;
+        }
+        if (!atomic_compare_exchange_strong(&open_temp[i], &none, copy)) {
+            wml_out_remember(copy);
+            free(copy);
+        }
     }
 }
 
@@ -121,7 +132,7 @@ bool wml_out_commit(struct wml_out *o, struct wml_err *err)
     if (!wml_out_finish(o, err)) return false;
     if (!o->temp) return true; /* written in place */
     if (!wml_out_sys_rename(o, err)) return false;
-    forget(o->temp);
+    wml_out_forget(o->temp);
     free(o->temp);
     o->temp = NULL;
     return true;
@@ -132,7 +143,7 @@ void wml_out_release(struct wml_out *o)
     if (o->file) wml_out_sys_close(o, NULL);
     if (o->temp) {
         wml_out_sys_remove(o->temp);
-        forget(o->temp);
+        wml_out_forget(o->temp);
     }
     free(o->temp);
     free(o->path);

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include "os/fail.h"
 #include "os/sys.h"
@@ -136,7 +137,27 @@ bool wml_out_sys_rename(struct wml_out *o, struct wml_err *err)
     return rename(o->temp, o->path) == 0 || fail(o, "rename to", err);
 }
 
+struct entry { /* of the kernel; readdir allocates, which a signal handler must not */
+    uint64_t inode;
+    int64_t offset;
+    unsigned short length;
+    unsigned char kind;
+    char name[];
+};
+
+/* A folder goes with the files in it. */
 void wml_out_sys_remove(const char *temp)
 {
-    unlink(temp);
+    if (unlink(temp) == 0 || errno == ENOENT) return;
+    int dir = open(temp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    _Alignas(struct entry) char piece[2048];
+    ssize_t n = 0;
+    while (dir >= 0 && (n = syscall(SYS_getdents64, dir, piece, sizeof piece)) > 0)
+        for (ssize_t at = 0; at < n;) {
+            const struct entry *e = (const void *)(piece + at);
+            unlinkat(dir, e->name, 0); /* "." and ".." refuse */
+            at += e->length;
+        }
+    if (dir >= 0) close(dir);
+    rmdir(temp);
 }

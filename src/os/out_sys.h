@@ -17,7 +17,9 @@ bool wml_out_sys_rename(struct wml_out *o, struct wml_err *err);
 void wml_out_sys_remove(const char *temp); /* from a signal handler too */
 
 enum { WML_OUT_PENDING = 1 << 18 };
-void wml_out_remember(char *temp);
+/* A temporary file or folder that a fatal end must remove, until it is forgotten. Takes a copy of the name. */
+void wml_out_remember(const char *temp);
+void wml_out_forget(const char *temp);
 /* ".<name>.<pid>.<random>.tmp" beside path. */
 void wml_out_temp_name(struct wml_buf *out, const char *path, uint32_t random);
 /* A folder in the way, or none to write into. */

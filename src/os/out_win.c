@@ -132,5 +132,5 @@ bool wml_out_sys_rename(struct wml_out *o, struct wml_err *err)
 
 void wml_out_sys_remove(const char *temp)
 {
-    wml_file_remove(temp);
+    if (!wml_file_remove(temp)) wml_dir_remove(temp);
 }

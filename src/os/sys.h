@@ -45,6 +45,10 @@ void wml_term_write(int fd, struct wml_str bytes); /* all of it, unbuffered; err
 /* Ctrl-C, SIGTERM. The first sets the flag, the second removes open temporary files and ends. */
 const atomic_bool *wml_interrupt_watch(void);
 
+/* A crash says so on stderr, removes temporary files and folders, and ends as it would have. document: written to
+ * stdout then, NULL for none; must live as long as the program. */
+void wml_fatal_watch(const char *document);
+
 /* argv as UTF-8 (Windows: from the wide command line). Lives as long as the program. */
 char **wml_args_utf8(int *argc, char **argv);
 /* Sets stdin and stdout to binary on Windows. */

@@ -48,6 +48,40 @@ static void on_signal(int number)
     }
 }
 
+static _Atomic(const char *) fatal_document;
+
+static void say(int fd, const char *text)
+{
+    ssize_t n = write(fd, text, strlen(text));
+    (void)n; /* nothing is left to try */
+}
+
+static void on_fatal(int number)
+{
+    const char *why = number == SIGFPE ? "an arithmetic error" : number == SIGBUS ? "a file that got shorter while it was read"
+                    : number == SIGABRT ? "an internal check" : "a bad memory access", *document = atomic_load(&fatal_document);
+    say(2, "\nError: stopped by ");
+    say(2, why);
+    say(2, ", in winml or in ONNX Runtime; unfinished files were removed\n"
+           "Hint: where running the model is to blame, --no-verify does without it\n");
+    if (document) say(1, document);
+    wml_out_remove_all();
+    raise(number); /* the handler is reset: the status and the core file are those of the signal */
+}
+
+void wml_fatal_watch(const char *document)
+{
+    static const int fatal[] = {SIGFPE, SIGSEGV, SIGBUS, SIGILL, SIGABRT};
+    atomic_store(&fatal_document, document);
+    for (size_t i = 0; i < WML_COUNT(fatal); i++) {
+        struct sigaction act = {.sa_handler = on_fatal, .sa_flags = SA_RESETHAND | SA_NODEFER}, old;
+        sigemptyset(&act.sa_mask);
+        /* Sanitizers and debuggers that watch already know more. */
+        if (sigaction(fatal[i], NULL, &old) == 0 && (old.sa_handler == SIG_DFL || old.sa_handler == on_fatal))
+            sigaction(fatal[i], &act, NULL);
+    }
+}
+
 const atomic_bool *wml_interrupt_watch(void)
 {
     struct sigaction act = {.sa_handler = on_signal};

@@ -87,6 +87,25 @@ static BOOL WINAPI on_event(DWORD event)
     return TRUE;
 }
 
+static _Atomic(const char *) fatal_document;
+
+static LONG WINAPI on_fatal(EXCEPTION_POINTERS *e)
+{
+    const char *document = atomic_load(&fatal_document);
+    (void)e;
+    wml_term_write(2, WML_STR("\nError: stopped by an exception, in winml or in ONNX Runtime; unfinished files were removed\n"
+                              "Hint: where running the model is to blame, --no-verify does without it\n"));
+    if (document) wml_term_write(1, wml_str(document));
+    wml_out_remove_all();
+    return EXCEPTION_CONTINUE_SEARCH;
+}
+
+void wml_fatal_watch(const char *document)
+{
+    atomic_store(&fatal_document, document);
+    SetUnhandledExceptionFilter(on_fatal);
+}
+
 const atomic_bool *wml_interrupt_watch(void)
 {
     SetConsoleCtrlHandler(on_event, TRUE);

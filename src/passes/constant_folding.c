@@ -144,6 +144,10 @@ static void evaluate(struct fold *fold, const struct frontier *f, size_t from, s
 {
     struct wml_pass_run *r = fold->r;
     struct wml_err err = {0};
+    if (fold->why.code == WML_E_TIMEOUT || fold->why.code == WML_E_CANCELLED) { /* nor is waited for a second time */
+        fold->failed += n;
+        return;
+    }
     struct wml_tensor **t = WML_NEW_ARRAY(r->scratch, struct wml_tensor *, n + 1);
     uint64_t bytes = 0;
     for (size_t i = 0; i < n; i++) bytes += bytes_of(f->v.at[from + i]);

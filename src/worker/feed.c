@@ -32,8 +32,9 @@ static bool note(struct wml_feed *f, const struct wml_io *in, size_t axis, int64
 static int64_t fallback_size(const struct wml_feed_spec *s, size_t axis)
 {
     static const int64_t usual[] = {0, 128, 224, 224};
-    if (axis == 0) return s->batch > 0 ? s->batch : 1;
-    if (s->small) return 1;
+    int64_t one = s->small && s->open > 0 ? s->open : 1;
+    if (axis == 0) return s->batch > 0 ? s->batch : one;
+    if (s->small) return one;
     return axis < WML_COUNT(usual) ? usual[axis] : 128;
 }
 
@@ -99,7 +100,8 @@ static bool generate(struct wml_feed *f, const struct wml_io *in, const struct w
 {
     struct wml_tensor_view v = {.dtype = in->dtype, .is_tensor = true};
     uint64_t n = 0, bytes = 0;
-    double low = 0, high = 1;
+    bool wide = s->wide && wml_dtype_is_float((int)in->dtype);
+    double low = wide ? -2 : 0, high = wide ? 2 : 1;
     if (!resolve_shape(f, in, s, &v, err)) return false;
     if (!element_count(&v, &n) || !wml_dtype_bytes((int)in->dtype, n, &bytes) || bytes > FEED_MAX_BYTES)
         return wml_fail(err, WML_E_USAGE, "input '%s' of this shape would be too large", in->name);

@@ -1,6 +1,6 @@
 /* worker/feed.h - inputs for a model: read from .npz / .npy, or generated.
  *
- * Generated values depend only on the seed, the input's name and its shape: floats uniform in [0, 1),
+ * Generated values depend only on the seed, the input's name and its shape: floats uniform in [0, 1) (see wide),
  * integers and bools in {0, 1}, unless a range says otherwise. Unknown dimensions are taken, in order,
  * from `shape` (of an input; -1 in it: not known), `dim` (a symbol), the batch size (first dimension), and the
  * fallback sizes 128, 224, 224 for the dimensions 1, 2, 3, else 128; rank unknown: [batch]. */
@@ -22,6 +22,8 @@ struct wml_feed_spec { /* zero is valid */
     const struct wml_feed_range *range; size_t n_ranges;
     const char *data; /* .npz, .npy or a folder of .npy; NULL: generate */
     bool small; /* unknown dimensions without a rule become 1 (checks of compile and optimize) */
+    int64_t open; /* with small: they become this; 0: 1 */
+    bool wide;    /* floats without a range: in [-2, 2), so that both signs are tried */
 };
 
 struct wml_feed { /* owns everything it points at */

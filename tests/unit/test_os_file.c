@@ -8,6 +8,7 @@
 
 #include "os/file.h"
 #include "os/map.h"
+#include "os/out_sys.h"
 #include "os/path.h"
 #include "os/sys.h"
 
@@ -30,6 +31,7 @@ static int set_up(void **state)
     (void)state;
     if (!wml_dir_temp(NULL, "wml test \xc3\xa9-", &b, &err)) return -1;
     snprintf(dir, sizeof dir, "%s", wml_buf_text(&b));
+    wml_out_forget(dir); /* test_remove_all must leave it */
     wml_buf_release(&b);
     return 0;
 }
@@ -172,10 +174,18 @@ static void test_remove_all(void **state)
     (void)state;
     struct wml_out o[3] = {0};
     struct wml_err err = {0};
+    struct wml_buf stage = {0}, gone = {0}, inner = {0};
     size_t before = entries(dir);
+    assert_true(wml_dir_temp(dir, ".stage-", &stage, &err) && wml_dir_temp(dir, ".gone-", &gone, &err));
+    assert_true(wml_dir_remove(wml_buf_text(&gone)));
+    wml_path_join(&inner, wml_buf_view(&stage), WML_STR("model.onnx"));
+    put(wml_buf_text(&inner), "not yet published");
     for (size_t i = 0; i < 3; i++) assert_true(wml_out_open(&o[i], in(i ? "stop.b" : "stop.a"), &err));
-    assert_int_equal(entries(dir), before + 3);
+    assert_int_equal(entries(dir), before + 4);
     wml_out_remove_all();
+    wml_buf_release(&stage);
+    wml_buf_release(&gone);
+    wml_buf_release(&inner);
     for (size_t i = 0; i < 3; i++) wml_out_release(&o[i]);
     assert_int_equal(entries(dir), before);
 }
@@ -330,6 +340,14 @@ static void test_devices_and_links(void **state)
     put("/dev/null", "gone");
     assert_int_equal(stat("/dev/null", &after), 0);
     assert_true(S_ISCHR(after.st_mode) && before.st_ino == after.st_ino);
+    put(in("staged"), "model");
+    assert_int_equal(mkfifo(in("pipe"), 0600), 0);
+    assert_false(wml_file_rename(in("staged"), in("pipe"), &err));
+    assert_non_null(strstr(err.msg, "a device or a pipe"));
+    assert_int_equal(lstat(in("pipe"), &after), 0);
+    assert_true(S_ISFIFO(after.st_mode));
+    struct wml_map_file m = {0};
+    assert_false(wml_map_open(in("pipe"), &m, &err)); /* without waiting for a writer */
     put(in("target"), "old");
     assert_int_equal(chmod(in("target"), 0640), 0);
     assert_int_equal(symlink("target", in("link")), 0);
