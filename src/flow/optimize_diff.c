@@ -8,6 +8,7 @@
 #include "graph/edit.h"
 #include "graph/graph.h"
 #include "os/file.h"
+#include "text/words.h"
 
 static void heading(struct wml_buf *b, const struct wml_optimize_run *r)
 {
@@ -18,9 +19,19 @@ static void heading(struct wml_buf *b, const struct wml_optimize_run *r)
     wml_html_escape(b, wml_str(r->args->model));
     wml_buf_fmt(b, "</p>\n<div class=cards><div class=card><b>%zu &rarr; %zu</b><span>nodes</span></div>\n", r->before.top, r->after.top);
     wml_buf_fmt(b, "<div class=card><b>%zu &rarr; %zu</b><span>with sub-graphs</span></div>\n", r->before.all, r->after.all);
-    wml_buf_fmt(b, "<div class=card><b>%.1f &rarr; %.1f</b><span>megabytes</span></div>\n", (double)r->bytes_before / 1e6,
-                (double)r->bytes_after / 1e6);
+    wml_buf_cstr(b, "<div class=card><b>");
+    wml_size_text(b, r->bytes_before);
+    if (!r->args->dry_run) {
+        wml_buf_cstr(b, " &rarr; ");
+        wml_size_text(b, r->bytes_after);
+    }
+    wml_buf_cstr(b, "</b><span>size</span></div>\n");
     wml_buf_fmt(b, "<div class=card><b>%s</b><span>answers</span></div></div>\n", r->verified ? "equal" : "not verified");
+}
+
+static void bar(struct wml_buf *b, size_t n, size_t most, const char *style)
+{
+    if (n) wml_buf_fmt(b, "<div class=bar style=\"width:%.1f%%%s\"></div>", 100.0 * (double)n / (double)most, style);
 }
 
 static void operators(struct wml_buf *b, const struct wml_optimize_run *r)
@@ -38,9 +49,10 @@ static void operators(struct wml_buf *b, const struct wml_optimize_run *r)
             size_t before = x ? *x : 0, after = y ? *y : 0;
             wml_buf_cstr(b, "<tr><td>");
             wml_html_escape(b, name);
-            wml_buf_fmt(b, "</td><td class=n>%zu</td><td class=n>%zu</td><td style=\"width:45%%\"><div class=bar style=\"width:%.1f%%\"></div>"
-                           "<div class=bar style=\"width:%.1f%%;background:var(--a);margin-top:2px\"></div></td></tr>\n", before, after,
-                        100.0 * (double)before / (double)most, 100.0 * (double)after / (double)most);
+            wml_buf_fmt(b, "</td><td class=n>%zu</td><td class=n>%zu</td><td style=\"width:45%%\">", before, after);
+            bar(b, before, most, "");
+            bar(b, after, most, ";background:var(--a);margin-top:2px");
+            wml_buf_cstr(b, "</td></tr>\n");
         }
     wml_buf_cstr(b, "</table>\n");
 }

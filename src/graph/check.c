@@ -63,7 +63,7 @@ static bool check_tensor(void *arg, struct wml_tensor *t)
     return true;
 }
 
-bool wml_model_check(struct wml_model *m, struct wml_err *err)
+static bool check(struct wml_model *m, struct wml_err *err)
 {
     struct checker c = {err};
     if (!(m->msg.has & HAS_IR)) {
@@ -79,6 +79,19 @@ bool wml_model_check(struct wml_model *m, struct wml_err *err)
         if (!(m->opset.at[i].msg.has & HAS_OPSET_VERSION))
             return wml_fail(err, WML_E_FORMAT, "opset_import %zu ('%.*s') has no version", i, WML_ARG(m->opset.at[i].domain));
     return wml_graph_walk(m->graph, check_node, &c) && wml_model_each_tensor(m, check_tensor, &c);
+}
+
+void wml_model_hint_invalid(struct wml_err *err)
+{
+    if (err && err->code == WML_E_FORMAT && !err->hint[0])
+        wml_hint(err, "the file breaks the rules of ONNX: export it again, or mend it with the tool that wrote it");
+}
+
+bool wml_model_check(struct wml_model *m, struct wml_err *err)
+{
+    if (check(m, err)) return true;
+    wml_model_hint_invalid(err);
+    return false;
 }
 
 bool wml_model_check_versions(const struct wml_model *m, int64_t max_ir, int64_t max_opset, struct wml_err *err)

@@ -51,6 +51,8 @@ void wml_model_measure(struct wml_model *m, struct wml_model_size *out);
  * that do not fit their dims, attributes whose type and fields disagree, bad types. The message names
  * the node with its index. Versions newer than winml knows are not an error: see below. */
 bool wml_model_check(struct wml_model *m, struct wml_err *err);
+/* Says what to do about such an error, unless that was said. */
+void wml_model_hint_invalid(struct wml_err *err);
 /* false with WML_E_UNSUPPORTED when ir_version or an ONNX opset is above the given highest ones. */
 bool wml_model_check_versions(const struct wml_model *m, int64_t max_ir, int64_t max_opset,
                               struct wml_err *err);

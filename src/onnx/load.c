@@ -75,6 +75,7 @@ bool wml_onnx_load(const char *path, struct wml_model **out, struct wml_err *err
     wml_model_add_source(m, &file);
     if (!decode(m, file.bytes, err)) {
         wml_model_free(m);
+        wml_model_hint_invalid(err);
         return wml_wrap(err, "%s", path);
     }
     *out = m;
