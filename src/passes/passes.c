@@ -138,7 +138,7 @@ bool wml_passes_run(struct wml_model **m, struct wml_passes_opts *o, struct wml_
 {
     struct wml_arena scratch = {0};
     struct wml_pass_run r = {.model = *m, .env = o->env, .scratch = &scratch, .log = o->log};
-    bool ok = true, changed = true;
+    bool ok = true, changed = true, late = false;
     o->n_steps = 0;
     for (size_t i = 0; i < wml_n_passes; i++) {
         result[i] = (struct wml_pass_result){0};
@@ -151,7 +151,7 @@ bool wml_passes_run(struct wml_model **m, struct wml_passes_opts *o, struct wml_
         changed = false;
         r.round = round;
         for (size_t i = 0; ok && i < wml_n_passes; i++) {
-            if (!is_on(i, o->choice) || result[i].status == WML_PASS_FAILED) continue;
+            if (wml_passes[i]->late != late || !is_on(i, o->choice) || result[i].status == WML_PASS_FAILED) continue;
             if (o->max_steps && o->n_steps >= o->max_steps) goto done;
             o->n_steps++;
             o->last = i;
@@ -160,6 +160,8 @@ bool wml_passes_run(struct wml_model **m, struct wml_passes_opts *o, struct wml_
             changed = run_one(wml_passes[i], &r, &result[i], o->now_ns) > 0 || changed;
             ok = wml_check_cancel(o->cx, err);
         }
+        late = !changed && !late; /* the late ones, when all is settled; what they change the others see again */
+        changed = changed || late;
     }
 done:
     wml_arena_release(&scratch);

@@ -68,6 +68,7 @@ struct wml_pass {
     const char *refused;  /* why it cannot be asked for; then run is NULL */
     const char *only_for; /* EPs that have the operators it makes, a blank between; NULL: the CPU EP has them */
     bool lossy;           /* answers change by design */
+    bool late;            /* looks at the whole: runs only after a round in which the others changed nothing */
     bool cgc;             /* one of the rules for backend cgc */
     bool (*run)(struct wml_pass_run *r, struct wml_err *err);
 };
