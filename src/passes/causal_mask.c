@@ -6,6 +6,7 @@
 #include <math.h>
 
 #define FAR_BELOW (-1e30)
+#define FAR_BELOW_HALF (-6e4) /* what half floats have for it: their lowest number */
 enum { MAX_DEPTH = 12 };
 
 struct proof {
@@ -13,6 +14,7 @@ struct proof {
     struct wml_pass_run *r;
     struct wml_symbols *c;
     struct wml_sym past;
+    double far;
 };
 
 static enum wml_causal seen_where(const struct proof *p, struct wml_value *v, bool wanted, unsigned depth);
@@ -116,6 +118,11 @@ static bool is_not_far(double x)
     return x > FAR_BELOW;
 }
 
+static bool is_not_far_half(double x)
+{
+    return x > FAR_BELOW_HALF;
+}
+
 static bool is_true(double x)
 {
     return x != 0;
@@ -170,19 +177,19 @@ static enum wml_causal hides(const struct proof *p, struct wml_value *v)
     double fill[2];
     v = through_masks(p->r, v);
     const struct wml_node *n = v->def;
-    if (wml_constant_of(v)) return constant_seen(p, v, is_not_far) ? WML_CAUSAL_HIDES : WML_CAUSAL_UNPROVEN;
+    if (wml_constant_of(v)) return constant_seen(p, v, p->far == FAR_BELOW ? is_not_far : is_not_far_half) ? WML_CAUSAL_HIDES : WML_CAUSAL_UNPROVEN;
     if (!n || !wml_node_is(n, "Where")) return WML_CAUSAL_UNPROVEN;
     for (size_t i = 0; i < 2; i++)
         if (!wml_constant_scalar(p->r, n->in[1 + i], &fill[i])) fill[i] = NAN;
-    bool kept = fill[1] <= FAR_BELOW; /* where the condition is false */
-    if (!kept && !(fill[0] <= FAR_BELOW)) return WML_CAUSAL_UNPROVEN;
+    bool kept = fill[1] <= p->far; /* where the condition is false */
+    if (!kept && !(fill[0] <= p->far)) return WML_CAUSAL_UNPROVEN;
     enum wml_causal c = seen_where(p, n->in[0], kept, 0);
     return c == WML_CAUSAL_EXACT && fill[kept ? 0 : 1] != 0 ? WML_CAUSAL_HIDES : c;
 }
 
 enum wml_causal wml_mask_is_causal(struct wml_symbols *c, const struct wml_attention *a, struct wml_sym past)
 {
-    struct proof p = {a, a->r, c, past};
+    struct proof p = {a, a->r, c, past, wml_value_elem(a->scores->out[0]) == WML_F16 ? FAR_BELOW_HALF : FAR_BELOW};
     if (past.kind == WML_SYM_OPEN || !a->product) return WML_CAUSAL_UNPROVEN;
     for (size_t i = 0; i < a->n_mask; i++) {
         const struct wml_mask_step *s = &a->mask[i];

@@ -1,5 +1,5 @@
-/* Operators that hand their input on unchanged: Identity, Dropout at inference, Cast to the same type, one
- * operand of Concat or Sum, neutral constants, Tile and Pad that change nothing. */
+/* Operators that hand their input on unchanged: Identity, Dropout at inference, Cast to the same type or back from a
+ * wider one, one operand of Concat or Sum, neutral constants, Tile and Pad that change nothing. */
 #include "passes/match.h"
 
 static bool same_elem(const struct wml_value *a, const struct wml_value *b)
@@ -39,6 +39,29 @@ static struct wml_value *neutral(struct wml_pass_run *r, const struct wml_node *
     return NULL;
 }
 
+/* Every value of the type is a value of the wider one. */
+static bool holds(enum wml_dtype wide, enum wml_dtype narrow)
+{
+    const struct wml_dtype_info *w = wml_dtype_info(wide), *n = wml_dtype_info(narrow);
+    if (!w || !n || narrow == WML_STRING || wide == WML_STRING) return false;
+    if (wide == WML_F32 && (narrow == WML_F16 || narrow == WML_BF16)) return true;
+    if (wide == WML_F64 && (narrow == WML_F16 || narrow == WML_BF16 || narrow == WML_F32)) return true;
+    if (!wml_dtype_is_integer(narrow) || n->bits < 8) return false;
+    if (wide == WML_F32 || wide == WML_F64) return n->bits < (wide == WML_F32 ? 24 : 53);
+    bool from_sign = narrow == WML_I8 || narrow == WML_I16 || narrow == WML_I32 || narrow == WML_I64;
+    bool to_sign = wide == WML_I8 || wide == WML_I16 || wide == WML_I32 || wide == WML_I64;
+    return wml_dtype_is_integer(wide) && w->bits > n->bits && (to_sign || !from_sign);
+}
+
+/* x, when n casts back to its type what was widened from it. */
+static struct wml_value *cast_back(const struct wml_node *n)
+{
+    const struct wml_node *up = wml_node_is(n, "Cast") ? wml_node_producer(n, 0) : NULL;
+    struct wml_value *x = up && wml_node_is(up, "Cast") ? wml_node_in(up, 0) : NULL;
+    if (!x || !same_elem(x, n->out[0])) return NULL;
+    return holds(wml_value_elem(up->out[0]), wml_value_elem(x)) ? x : NULL;
+}
+
 static bool changes_nothing(struct wml_pass_run *r, const struct wml_node *n)
 {
     const struct wml_value *x = wml_node_in(n, 0);
@@ -58,7 +81,7 @@ static bool visit(void *arg, struct wml_node *n)
 {
     struct wml_pass_run *r = arg;
     if (!wml_node_in(n, 0) || !wml_node_out(n, 0)) return true;
-    struct wml_value *v = changes_nothing(r, n) ? n->in[0] : neutral(r, n);
+    struct wml_value *v = changes_nothing(r, n) ? n->in[0] : wml_node_is(n, "Cast") ? cast_back(n) : neutral(r, n);
     /* A sequence or optional keeps its Identity: its type is the node's business. */
     if (v && v->type && !v->type->tensor && !wml_node_is(n, "Identity")) return true;
     if (v && wml_bypass(n, v)) wml_pass_applied(r, n->op_type, n->name);
