@@ -304,8 +304,9 @@ static void visit(struct wml_symbols *symbols, struct lengths *known, struct wml
         p.scale = a->scale * a->q.bnsh_factor * a->k.bnsh_factor;
         stream_of(r, a->k.bnsh, &p.k);
         stream_of(r, a->v.bnsh, &p.v);
-        if (!streams_fit(&p) || !wml_attention_mask_fits(a)) return;
-        if (p.standard || suits_microsoft(&p)) rewrite(&p);
+        if (!(p.scale > 0)) refuse(&p, "the scale is not above 0");
+        else if (!streams_fit(&p) || !wml_attention_mask_fits(a)) return;
+        else if (p.standard || suits_microsoft(&p)) rewrite(&p);
     }
 }
 
