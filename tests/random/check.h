@@ -71,8 +71,13 @@ bool rc_open(const struct rc_env *e, struct wml_str bytes, struct wml_session **
 bool rc_run_open(const struct rc_env *e, struct wml_session *s, const struct rc_tensors *feed, struct rc_tensors *out, struct wml_err *err);
 bool rc_run(const struct rc_env *e, struct wml_str bytes, const struct rc_tensors *feed, struct rc_tensors *out, struct wml_err *err);
 bool rc_same_interface(const struct wml_session *a, const struct wml_session *b, char *why, size_t size);
-/* Within tolerance; noise: the original's answers under noise. may_fail: NaN is no answer, but no failure. */
-bool rc_equal(const struct rc_tensors *a, const struct rc_tensors *b, const struct rc_tensors *noise, size_t n_noise, bool may_fail,
+/* What kernels of ONNX Runtime leave to chance. */
+struct rc_loose {
+    bool may_fail;      /* the result may be NaN where the original is a number */
+    bool nan_is_chance; /* tensors that hold NaN in the original may hold anything */
+};
+/* Within tolerance; noise: the original's answers under noise. */
+bool rc_equal(const struct rc_tensors *a, const struct rc_tensors *b, const struct rc_tensors *noise, size_t n_noise, const struct rc_loose *loose,
               char *why, size_t size);
 /* The model with noise of that relative size behind every float of its top graph. */
 bool rc_noisy(const struct rc_env *e, struct wml_str bytes, float size, uint64_t seed, struct wml_str *out, struct wml_err *err);

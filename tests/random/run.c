@@ -132,6 +132,13 @@ static double largest(const struct rc_tensor *t, uint64_t n)
     return most;
 }
 
+static bool has_nan(const struct rc_tensor *t, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++)
+        if (isnan(wml_dtype_load((int)t->t, t->data, (size_t)i))) return true;
+    return false;
+}
+
 /* What noise does to element i; INFINITY where it is no number with or without. */
 static double sway(const struct rc_tensor *a, const struct rc_tensors *noise, size_t n_noise, size_t output, size_t i)
 {
@@ -148,17 +155,18 @@ static double sway(const struct rc_tensor *a, const struct rc_tensors *noise, si
 }
 
 static bool equal_tensor(const struct rc_tensor *a, const struct rc_tensor *b, size_t output, const struct rc_tensors *noise, size_t n_noise,
-                         bool may_fail, char *why, size_t size)
+                         const struct rc_loose *loose, char *why, size_t size)
 {
     bool real = wml_dtype_is_float((int)a->t), half = real && wml_dtype_info((int)a->t)->bits < 32;
     uint64_t n = count_of(a);
     double scale = real ? largest(a, n) : 0, rel = half ? 2e-2 : 2e-5;
     bool any_sway = false;
     for (uint64_t i = 0; n_noise && !real && i < n; i++) any_sway = any_sway || sway(a, noise, n_noise, output, (size_t)i) > 0;
+    if (real && loose->nan_is_chance && has_nan(a, n)) return true;
     for (uint64_t i = 0; i < n; i++) {
         double x = wml_dtype_load((int)a->t, a->data, (size_t)i), y = wml_dtype_load((int)b->t, b->data, (size_t)i);
-        if (x == y || (isnan(x) && isnan(y)) || (may_fail && isnan(y))) continue;
-        if (isinf(x) && fabs(y) > 1e36 && (x > 0) == (y > 0)) continue; /* overflow later, or not at all */
+        if (x == y || (isnan(x) && isnan(y)) || (loose->may_fail && isnan(y))) continue;
+        if ((isinf(x) || isinf(y)) && fabs(x) > 1e36 && fabs(y) > 1e36) continue; /* sums overflow later, or not at all */
         double s = n_noise ? sway(a, noise, n_noise, output, (size_t)i) : 0;
         if (isinf(s) || s > fabs(x) / 2 || (!real && any_sway)) continue; /* nothing but noise */
         double room = real ? rel * fmax(fabs(x), fabs(y)) + 1e-5 * scale + (half ? 1e-3 : 1e-7) + 8 * s : 0;
@@ -170,7 +178,7 @@ static bool equal_tensor(const struct rc_tensor *a, const struct rc_tensor *b, s
     return true;
 }
 
-bool rc_equal(const struct rc_tensors *a, const struct rc_tensors *b, const struct rc_tensors *noise, size_t n_noise, bool may_fail,
+bool rc_equal(const struct rc_tensors *a, const struct rc_tensors *b, const struct rc_tensors *noise, size_t n_noise, const struct rc_loose *loose,
               char *why, size_t size)
 {
     for (size_t i = 0; i < a->n; i++) {
@@ -181,7 +189,7 @@ bool rc_equal(const struct rc_tensors *a, const struct rc_tensors *b, const stru
                      y->bytes);
             return false;
         }
-        if (x->is_tensor && !equal_tensor(x, y, i, noise, n_noise, may_fail, why, size)) return false;
+        if (x->is_tensor && !equal_tensor(x, y, i, noise, n_noise, loose, why, size)) return false;
     }
     return true;
 }
