@@ -69,8 +69,8 @@ struct wml_value *wml_opset_add(struct wml_opset_step *s, struct wml_node *n, co
 struct wml_value *wml_opset_cast(struct wml_opset_step *s, struct wml_node *n, struct wml_value *v, enum wml_dtype to);
 /* v, made by a new node, takes the place of an output of n: its name, type and readers. */
 void wml_opset_give(struct wml_node *n, size_t slot, struct wml_value *v);
-/* The same for output 0; n has no other one that is read, and goes away. Always true. */
-bool wml_opset_become(struct wml_node *n, struct wml_value *v);
+/* The same for output 0, and n goes away. false, refused: another output of n is read. */
+bool wml_opset_become(struct wml_opset_step *s, struct wml_node *n, struct wml_value *v);
 /* 0, 1, ... as many as v's axis from_end (1: the last) is long. */
 struct wml_value *wml_opset_count_axis(struct wml_opset_step *s, struct wml_node *n, struct wml_value *v, int64_t from_end);
 /* A copy of n before it (operator, inputs, attributes) with another first input; its only output. */

@@ -169,7 +169,7 @@ bool wml_opset_attention_down(struct wml_opset_step *s, struct wml_node *n)
     }
     struct wml_value *y = wml_opset_op(s, n, "MatMul", scores(s, n, &a), a.v);
     if (a.flat) y = wml_opset_op(s, n, "Reshape", transposed(s, n, y, swap_heads), wml_opset_i64s(s, n, "flat", 3, flat));
-    return wml_opset_become(n, y);
+    return wml_opset_become(s, n, y);
 }
 
 static struct wml_value *part(struct wml_opset_step *s, struct wml_node *n, struct wml_value *v, int64_t from, int64_t to, int64_t step)
@@ -214,5 +214,5 @@ bool wml_opset_rotary_down(struct wml_opset_step *s, struct wml_node *n)
     struct wml_value *y = weave ? woven(s, n, real, imag) : joined(s, n, real, imag, -1);
     if (width) y = joined(s, n, y, part(s, n, x, 2 * half, INT64_MAX, 1), -1);
     if (rank == 3) y = wml_opset_op(s, n, "Reshape", y, wml_opset_i64s(s, n, "flat", 3, flat));
-    return wml_opset_become(n, y);
+    return wml_opset_become(s, n, y);
 }

@@ -50,7 +50,7 @@ bool wml_opset_reduce_down(struct wml_opset_step *s, struct wml_node *n)
     wml_attr_remove(n, "noop_with_empty_axes");
     if (!idle || wml_attr_find(n, "axes")) return true;
     if (!copies_when_idle(n)) return wml_opset_refuse(s, "it reduces no axis, which needs opset %" PRId64, s->from);
-    return wml_opset_become(n, wml_opset_op(s, n, "Identity", n->in[0]));
+    return wml_opset_become(s, n, wml_opset_op(s, n, "Identity", n->in[0]));
 }
 
 bool wml_opset_split_up(struct wml_opset_step *s, struct wml_node *n)

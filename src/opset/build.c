@@ -125,9 +125,11 @@ void wml_opset_give(struct wml_node *n, size_t slot, struct wml_value *v)
     wml_node_take_output(maker, from, old);
 }
 
-bool wml_opset_become(struct wml_node *n, struct wml_value *v)
+bool wml_opset_become(struct wml_opset_step *s, struct wml_node *n, struct wml_value *v)
 {
     struct wml_node *maker = v->def;
+    for (size_t i = 1; i < n->n_out; i++)
+        if (n->out[i] && !wml_value_is_unused(n->out[i])) return wml_opset_refuse(s, "its output %zu is read, which cannot be written out", i);
     wml_opset_give(n, 0, v);
     maker->name = n->name;
     maker->metadata = n->metadata;

@@ -16,13 +16,13 @@ bool wml_opset_hard_swish_down(struct wml_opset_step *s, struct wml_node *n)
     struct wml_value *gate = wml_opset_op(s, n, "HardSigmoid", n->in[0]);
     wml_attr_set_float(gate->def, "alpha", 1.0f / 6);
     wml_attr_set_float(gate->def, "beta", 0.5f);
-    return wml_opset_become(n, wml_opset_op(s, n, "Mul", n->in[0], gate));
+    return wml_opset_become(s, n, wml_opset_op(s, n, "Mul", n->in[0], gate));
 }
 
 bool wml_opset_mish_down(struct wml_opset_step *s, struct wml_node *n)
 {
     struct wml_value *soft = wml_opset_op(s, n, "Softplus", n->in[0]), *gate = wml_opset_op(s, n, "Tanh", soft);
-    return wml_opset_become(n, wml_opset_op(s, n, "Mul", n->in[0], gate));
+    return wml_opset_become(s, n, wml_opset_op(s, n, "Mul", n->in[0], gate));
 }
 
 bool wml_opset_swish_down(struct wml_opset_step *s, struct wml_node *n)
@@ -34,7 +34,7 @@ bool wml_opset_swish_down(struct wml_opset_step *s, struct wml_node *n)
         if (!float_of(s, x, &t)) return false;
         scaled = wml_opset_op(s, n, "Mul", x, wml_opset_scalar(s, n, "alpha", t, (double)alpha));
     }
-    return wml_opset_become(n, wml_opset_op(s, n, "Mul", x, wml_opset_op(s, n, "Sigmoid", scaled)));
+    return wml_opset_become(s, n, wml_opset_op(s, n, "Mul", x, wml_opset_op(s, n, "Sigmoid", scaled)));
 }
 
 /* max(0, x) + min(0, a * (exp(x / a) - 1)) */
@@ -46,7 +46,7 @@ bool wml_opset_celu_down(struct wml_opset_step *s, struct wml_node *n)
     struct wml_value *zero = wml_opset_scalar(s, n, "zero", WML_F32, 0);
     struct wml_value *curve = wml_opset_op(s, n, "Sub", wml_opset_op(s, n, "Exp", wml_opset_op(s, n, "Div", x, a)), one);
     struct wml_value *low = wml_opset_op(s, n, "Min", zero, wml_opset_op(s, n, "Mul", a, curve));
-    return wml_opset_become(n, wml_opset_op(s, n, "Add", wml_opset_op(s, n, "Relu", x), low));
+    return wml_opset_become(s, n, wml_opset_op(s, n, "Add", wml_opset_op(s, n, "Relu", x), low));
 }
 
 /* What the normal distribution has below x: by the error function, or nearly so by tanh. */
@@ -68,7 +68,7 @@ bool wml_opset_gelu_down(struct wml_opset_step *s, struct wml_node *n)
         f = wml_opset_op(s, n, "Erf", inner);
     }
     f = wml_opset_op(s, n, "Add", f, one);
-    return wml_opset_become(n, wml_opset_op(s, n, "Mul", half, wml_opset_op(s, n, "Mul", x, f)));
+    return wml_opset_become(s, n, wml_opset_op(s, n, "Mul", half, wml_opset_op(s, n, "Mul", x, f)));
 }
 
 /* NaN compares as false with both, so it is no negation. */
@@ -77,7 +77,7 @@ bool wml_opset_or_equal_down(struct wml_opset_step *s, struct wml_node *n)
     const char *strict = wml_node_is(n, "GreaterOrEqual") ? "Greater" : "Less";
     struct wml_value *a = n->in[0], *b = wml_node_in(n, 1);
     if (!wml_opset_has(s, n, 2)) return false;
-    return wml_opset_become(n, wml_opset_op(s, n, "Or", wml_opset_op(s, n, strict, a, b), wml_opset_op(s, n, "Equal", a, b)));
+    return wml_opset_become(s, n, wml_opset_op(s, n, "Or", wml_opset_op(s, n, strict, a, b), wml_opset_op(s, n, "Equal", a, b)));
 }
 
 bool wml_opset_cast_like_down(struct wml_opset_step *s, struct wml_node *n)
@@ -85,7 +85,7 @@ bool wml_opset_cast_like_down(struct wml_opset_step *s, struct wml_node *n)
     enum wml_dtype to = wml_opset_elem(wml_node_in(n, 1));
     if (!wml_opset_has(s, n, 2)) return false;
     if (to == WML_UNDEFINED) return wml_opset_refuse(s, "the type of '%.*s' is not known, so it cannot become a Cast", WML_ARG(n->in[1]->name));
-    return wml_opset_become(n, wml_opset_cast(s, n, n->in[0], to));
+    return wml_opset_become(s, n, wml_opset_cast(s, n, n->in[0], to));
 }
 
 /* A draw from [0, 1) below p. */
@@ -96,7 +96,7 @@ bool wml_opset_bernoulli_down(struct wml_opset_step *s, struct wml_node *n)
     if (to == WML_UNDEFINED || in == WML_UNDEFINED) return wml_opset_refuse(s, "the type of '%.*s' is not known", WML_ARG(p->name));
     wml_attr_set_int(draw->def, "dtype", in);
     if (wml_attr_find(n, "seed")) wml_attr_set_float(draw->def, "seed", wml_attr_float(n, "seed", 0));
-    return wml_opset_become(n, wml_opset_cast(s, n, wml_opset_op(s, n, "Less", draw, p), to));
+    return wml_opset_become(s, n, wml_opset_cast(s, n, wml_opset_op(s, n, "Less", draw, p), to));
 }
 
 struct wml_value *wml_opset_count_axis(struct wml_opset_step *s, struct wml_node *n, struct wml_value *v, int64_t from_end)
@@ -118,7 +118,7 @@ bool wml_opset_trilu_down(struct wml_opset_step *s, struct wml_node *n)
     rows = wml_opset_op(s, n, "Unsqueeze", rows, wml_opset_i64s(s, n, "axes", 1, &one));
     if (k) rows = wml_opset_op(s, n, "Add", rows, k);
     struct wml_value *keep = wml_opset_op(s, n, upper ? "GreaterOrEqual" : "LessOrEqual", cols, rows);
-    return wml_opset_become(n, wml_opset_op(s, n, "Where", keep, x, wml_opset_scalar(s, n, "none", t, 0)));
+    return wml_opset_become(s, n, wml_opset_op(s, n, "Where", keep, x, wml_opset_scalar(s, n, "none", t, 0)));
 }
 
 /* All integers of Erf went with opset 13. */

@@ -92,7 +92,7 @@ static bool close_norm(struct wml_opset_step *s, struct wml_node *n, const struc
     if (m->inner != m->own) v = wml_opset_cast(s, n, v, m->own);
     v = wml_opset_op(s, n, "Mul", v, n->in[1]);
     if (wml_node_in(n, 2)) v = wml_opset_op(s, n, "Add", v, n->in[2]);
-    return wml_opset_become(n, v);
+    return wml_opset_become(s, n, v);
 }
 
 bool wml_opset_layer_norm_down(struct wml_opset_step *s, struct wml_node *n)
@@ -126,7 +126,7 @@ static struct wml_value *by_groups(struct wml_opset_step *s, struct wml_node *n,
 bool wml_opset_group_norm_plain_down(struct wml_opset_step *s, struct wml_node *n)
 {
     if (!wml_opset_has(s, n, 3)) return false;
-    return wml_opset_become(n, by_groups(s, n, n->in[1], n->in[2]));
+    return wml_opset_become(s, n, by_groups(s, n, n->in[1], n->in[2]));
 }
 
 static struct wml_value *repeated(struct wml_opset_step *s, struct wml_node *n, enum wml_dtype t, double x)
@@ -154,7 +154,7 @@ bool wml_opset_group_norm_down(struct wml_opset_step *s, struct wml_node *n)
         bias = wml_opset_op(s, n, "Unsqueeze", bias, at);
     }
     y = wml_opset_op(s, n, "Mul", y, scale);
-    return wml_opset_become(n, wml_opset_op(s, n, "Add", y, bias));
+    return wml_opset_become(s, n, wml_opset_op(s, n, "Add", y, bias));
 }
 
 static struct wml_value *per_channel(struct wml_opset_step *s, struct wml_node *n, struct wml_value *v, int64_t groups, int64_t each)

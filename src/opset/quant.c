@@ -54,5 +54,5 @@ bool wml_opset_dequantize_type_down(struct wml_opset_step *s, struct wml_node *n
     wml_attr_remove(n, "output_dtype");
     if (t == WML_UNDEFINED || t == scale) return true;
     if (scale == WML_UNDEFINED) return wml_opset_refuse(s, "the type of its scale is not known");
-    return wml_opset_become(n, wml_opset_cast(s, n, wml_opset_copy(s, n, n->in[0]), t));
+    return wml_opset_become(s, n, wml_opset_cast(s, n, wml_opset_copy(s, n, n->in[0]), t));
 }

@@ -23,7 +23,7 @@ bool wml_opset_shape_down(struct wml_opset_step *s, struct wml_node *n)
     wml_attr_remove(n, "end");
     if (start == 0 && end == INT64_MAX) return true;
     struct wml_value *all = wml_opset_op(s, n, "Shape", n->in[0]), *from = wml_opset_i64s(s, n, "start", 1, &start);
-    return wml_opset_become(n, wml_opset_op(s, n, "Slice", all, from, wml_opset_i64s(s, n, "end", 1, &end)));
+    return wml_opset_become(s, n, wml_opset_op(s, n, "Slice", all, from, wml_opset_i64s(s, n, "end", 1, &end)));
 }
 
 /* Numbers and texts as attributes of their own. */

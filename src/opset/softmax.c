@@ -14,7 +14,7 @@ bool wml_opset_softmax_up(struct wml_opset_step *s, struct wml_node *n)
     wml_attr_set_int(flat->def, "axis", axis);
     struct wml_value *y = wml_opset_copy(s, n, flat);
     wml_attr_set_int(y->def, "axis", -1);
-    return wml_opset_become(n, wml_opset_op(s, n, "Reshape", y, shape));
+    return wml_opset_become(s, n, wml_opset_op(s, n, "Reshape", y, shape));
 }
 
 /* All axes after this one have size 1. */
@@ -44,5 +44,5 @@ bool wml_opset_softmax_down(struct wml_opset_step *s, struct wml_node *n)
     struct wml_value *back = wml_opset_op(s, n, "Transpose", y);
     wml_attr_set_ints(turned->def, "perm", (size_t)rank, perm);
     wml_attr_set_ints(back->def, "perm", (size_t)rank, perm);
-    return wml_opset_become(n, back);
+    return wml_opset_become(s, n, back);
 }
