@@ -1,5 +1,5 @@
-/* Equal nodes become one: same operator, same inputs, equal attributes, in one graph. Q and DQ nodes stay:
- * EPs want one for each consumer. */
+/* Equal nodes become one: same operator, same inputs, equal attributes, in one graph. Of activations, every consumer
+ * keeps its own DequantizeLinear: EPs take it together with its operator. */
 #include "passes/match.h"
 
 struct chain {
@@ -9,7 +9,8 @@ struct chain {
 
 static bool can_merge(const struct wml_node *n)
 {
-    if (!n->n_out || wml_node_subgraph(n, 0) || !wml_op_is_pure(n) || wml_op_has(n, WML_OP_QUANT)) return false;
+    if (!n->n_out || wml_node_subgraph(n, 0) || !wml_op_is_pure(n)) return false;
+    if (wml_node_is(n, "DequantizeLinear") && !wml_constant_of(wml_node_in(n, 0))) return false;
     for (size_t i = 0; i < n->n_out; i++)
         if (n->out[i] && (n->out[i]->n_outputs || n->out[i]->pinned)) return false;
     return true;
