@@ -15,7 +15,7 @@ struct optimize_args {
     struct wml_target_args target;
     struct wml_opt_list shapes, dims;
     struct wml_opt_flag overwrite, verify, verify_target, list, check, list_rewrites, explain, reference, allow_unsafe;
-    struct wml_opt_num timeout;
+    struct wml_opt_num timeout, clamp_min, clamp_max;
     struct wml_opt_int opset;
 #define PASS(id, name) struct wml_opt_flag on_##id, off_##id;
 #include "passes/passes.def"
@@ -40,8 +40,10 @@ static const struct wml_opt opts[] = {
     WML_OPT_STR(0, "weights", weights, "copy|reference", 0, "copy", "reference: the output points into the source's files"),
     WML_OPT_NUM(0, "timeout", timeout, "SECONDS", 0, 0, 1e9, "600", "limit for loading on the target; 0: none"),
     WML_OPT_FLAG('l', "list-capabilities", list, WML_OPT_SWITCH, NULL, "list what --enable-NAME and --disable-NAME take"),
-    WML_OPT_FLAG(0, "check-optim", check, WML_OPT_SWITCH, NULL, "say what would be done, write nothing"),
+    WML_OPT_FLAG(0, "check-optim", check, WML_OPT_SWITCH, NULL, "say what each capability would do, write nothing"),
     WML_OPT_FLAG(0, "list-rewrites", list_rewrites, WML_OPT_SWITCH, NULL, "list the pattern rewrites among them"),
+    WML_OPT_NUM(0, "clamp-min", clamp_min, "N", 0, -1e300, 0, "-1000", "where clamp-constant-values puts what is below; switches it on"),
+    WML_OPT_NUM(0, "clamp-max", clamp_max, "N", 0, 1, 1e300, "1000", "where clamp-constant-values puts what is above; switches it on"),
     WML_OPT_FLAG(0, "explain", explain, WML_OPT_SWITCH, NULL, "list what each pass did to which node, and what it left alone"),
     WML_OPT_STR(0, "diff", diff, "FILE.html", WML_OPT_PATH, NULL, "write before and after side by side"),
     WML_OPT_FLAG(0, "reference-defaults", reference, WML_OPT_SWITCH, NULL, "only what the Python tool does without flags"),
@@ -132,13 +134,37 @@ static void narrow_choices(enum wml_pass_choice *choice, bool ort_only)
     }
 }
 
+/* Target and shapes. */
+static bool aim(const struct optimize_args *a, struct wml_optimize_args *in, const struct wml_call *call, struct wml_err *err)
+{
+    struct wml_cmd_shapes shapes;
+    if (!wml_cmd_target(&a->target, call->arena, &in->target, err)) return false;
+    if (!wml_cmd_shapes_parse(&a->shapes, &a->dims, call->arena, &shapes, err)) return false;
+    in->shape = shapes.shape;
+    in->n_shapes = shapes.n_shapes;
+    in->dim = shapes.dim;
+    in->n_dims = shapes.n_dims;
+    return true;
+}
+
+/* Every capability by itself, whatever was switched. */
+static bool check_optim(const struct optimize_args *a, struct wml_optimize_args *in, const struct wml_call *call, struct wml_err *err)
+{
+    enum wml_pass_choice *typed = WML_NEW_ARRAY(call->arena, enum wml_pass_choice, wml_n_passes);
+    if (!typed_choices(a, typed, err)) return false;
+    bool any = a->config.v || a->output.v || a->diff.v || a->reference.v || a->ort_level.v;
+    for (size_t i = 0; i < wml_n_passes; i++) any = any || typed[i] != WML_PASS_DEFAULT;
+    if (any) wml_log(call->cx, WML_LOG_WARN, "--check-optim looks at every capability by itself: outputs, configs and switches are ignored");
+    if (a->opset.set) in->opset = a->opset.v;
+    return aim(a, in, call, err) && wml_flow_check_optim(in, call->cx, call->report, err);
+}
+
 static bool run(const struct wml_call *call, struct wml_err *err)
 {
     const struct optimize_args *a = call->args;
-    struct wml_cmd_shapes shapes;
     enum wml_pass_choice *choice = WML_NEW_ARRAY(call->arena, enum wml_pass_choice, wml_n_passes);
     struct wml_optimize_args in = {
-        .model = a->model.v, .output = a->output.v, .overwrite = a->overwrite.v, .dry_run = a->check.v,
+        .model = a->model.v, .output = a->output.v, .overwrite = a->overwrite.v,
         .reference_weights = strcmp(a->weights.v, "reference") == 0, .verify_target = a->verify_target.v,
         .verify_data = a->data.v,
         .verify = a->data.v ? WML_VERIFY_ON : !a->verify.set ? WML_VERIFY_AUTO : a->verify.v ? WML_VERIFY_ON : WML_VERIFY_OFF,
@@ -146,23 +172,20 @@ static bool run(const struct wml_call *call, struct wml_err *err)
         .explain = a->explain.v, .verbose = a->common.verbose.v > 0, .diff = a->diff.v,
         .ort_level = !a->ort_level.v ? WML_ORT_LEVEL_LEAN : strcmp(a->ort_level.v, "basic") == 0 ? WML_ORT_LEVEL_BASIC
                                                                                                    : WML_ORT_LEVEL_EXTENDED,
+        .clamp = a->clamp_min.from != WML_FROM_DEFAULT || a->clamp_max.from != WML_FROM_DEFAULT, .clamp_min = a->clamp_min.v, .clamp_max = a->clamp_max.v,
         .timeout_ms = (uint64_t)(a->timeout.v * 1000)};
     if (a->list.v || a->list_rewrites.v) {
         wml_flow_capabilities(call->report, a->common.verbose.v > 0, !a->list.v);
         return true;
     }
     if (!in.model) return wml_fail(err, WML_E_USAGE, "Missing option '-m' / '--model'.");
+    if (a->check.v) return check_optim(a, &in, call, err);
     if (a->reference.v || a->ort_level.v) narrow_choices(choice, a->ort_level.v != NULL);
     if (a->config.v && !read_config(a->config.v, choice, &in.opset, call->arena, err)) return false;
+    if (in.clamp) choice[wml_pass_find(WML_STR("clamp-constant-values"))] = WML_PASS_ON;
     if (!typed_choices(a, choice, err)) return false;
     if (a->opset.set) in.opset = a->opset.v;
-    if (!wml_cmd_target(&a->target, call->arena, &in.target, err)) return false;
-    if (!wml_cmd_shapes_parse(&a->shapes, &a->dims, call->arena, &shapes, err)) return false;
-    in.shape = shapes.shape;
-    in.n_shapes = shapes.n_shapes;
-    in.dim = shapes.dim;
-    in.n_dims = shapes.n_dims;
-    return wml_flow_optimize(&in, call->cx, call->report, err);
+    return aim(a, &in, call, err) && wml_flow_optimize(&in, call->cx, call->report, err);
 }
 
 const struct wml_command wml_command_optimize = {

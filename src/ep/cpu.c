@@ -14,4 +14,5 @@ const struct wml_ep wml_ep_cpu = {
     .no_compile_reason = "it runs kernels and writes no EPContext",
     .trace = WML_TRACE_ORT,
     .provider_token = "cpu",
+    .contrib = "*",
 };

@@ -19,4 +19,8 @@ const struct wml_ep wml_ep_cuda = {
     .no_compile_reason = "it runs kernels and writes no EPContext",
     .trace = WML_TRACE_ORT,
     .provider_token = "cuda",
+    .contrib = "Attention BiasDropout BiasGelu BiasSoftmax BiasSplitGelu DecoderMaskedMultiHeadAttention EmbedLayerNormalization "
+               "FastGelu FusedConv FusedMatMul GatedRelativePositionBias Gelu GroupNorm GroupQueryAttention MatMulNBits "
+               "MultiHeadAttention PackedAttention QuickGelu RotaryEmbedding SimplifiedLayerNormalization SkipGroupNorm "
+               "SkipLayerNormalization SkipSimplifiedLayerNormalization",
 };

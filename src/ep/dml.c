@@ -15,4 +15,7 @@ const struct wml_ep wml_ep_dml = {
     .no_compile_reason = "it writes no EPContext; it compiles when the model is loaded",
     .trace = WML_TRACE_ORT,
     .provider_token = "dml",
+    .contrib = "Attention BiasAdd BiasGelu BiasSplitGelu DynamicQuantizeMatMul EmbedLayerNormalization FastGelu FusedMatMul "
+               "FusedMatMulActivation Gelu GroupNorm GroupQueryAttention MatMulIntegerToFloat MatMulNBits MultiHeadAttention "
+               "QuickGelu RotaryEmbedding SimplifiedLayerNormalization SkipLayerNormalization SkipSimplifiedLayerNormalization",
 };

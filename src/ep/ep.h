@@ -32,6 +32,11 @@ struct wml_ep {
     const char *trace_level_key, *trace_file_key; /* provider options; NULL: none */
     const char *provider_token;                   /* in file names: "qnn" */
     bool test_only;                               /* never chosen by auto */
+    const char *contrib; /* operators of com.microsoft that it has, a blank between; "*": those of ORT; NULL: none */
+    const struct wml_ep_want *want;
+    size_t n_wants;
+    /* Version of the vendor's runtime beside the plugin `library`, "2026.4.1". NULL: nothing depends on it. */
+    bool (*runtime_version)(const char *library, char out[64]);
     /* The device of this EP that a request for `want` means, beyond ORT's own type: returns true and adds
      * provider options (such as backend_path of a simulator beside `library`). NULL: type must be equal. */
     bool (*adopt)(const struct wml_ort_device *d, enum wml_device_type want, const char *library,
@@ -44,6 +49,8 @@ struct wml_ep {
 
 extern const struct wml_ep *const wml_eps[];
 extern const size_t wml_n_eps;
+/* Whether the row says that it has this operator, "Op" or "domain::Op". Standard ones: always. */
+bool wml_ep_has_op(const struct wml_ep *ep, struct wml_str op);
 /* By full name or alias, without case. NULL: unknown. */
 const struct wml_ep *wml_ep_find(struct wml_str name);
 /* The nearest name, for did-you-mean; NULL: none. */

@@ -3,6 +3,7 @@
 #define WML_EP_INTERNAL_H
 
 #include "ep/ep.h"
+#include "ep/want.h"
 
 /* File name of a library on this system. */
 #if defined(_WIN32)

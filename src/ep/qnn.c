@@ -45,6 +45,20 @@ static const struct wml_ep_device devices[] = {
 static const char *const aliases[] = {"qnn", NULL};
 static const char *const libraries[] = {WML_EP_FILE("onnxruntime_providers_qnn"), NULL};
 
+static const struct wml_ep_want wants[] = {
+    {WML_DEVICE_NPU, "highdimRTR-lowdimRTR", "HTP takes tensors up to rank 5",
+     "<ir_version: 8, opset_import: [\"\" : 17]> g (float[4,64] x) => (float[4,64] y) <int64[6] high = {2, 2, 4, 4, 2, 2}, "
+     "int64[2] flat = {4, 64}> { a = Reshape(x, high)  b = Transpose<perm = [0, 1, 4, 5, 2, 3]>(a)  y = Reshape(b, flat) }", NULL},
+    {WML_DEVICE_NPU, "attention-expandedattention", "Attention as one operator is left to the CPU",
+     "<ir_version: 10, opset_import: [\"\" : 23]> g (float[1,2,4,8] q, float[1,2,4,8] k, float[1,2,4,8] v) => "
+     "(float[1,2,4,8] y) { y = Attention(q, k, v) }", NULL},
+    {WML_DEVICE_NPU, "resize-tf-half-pixel-for-nn-to-asymmetric", "this way of counting coordinates is left to the CPU",
+     "<ir_version: 8, opset_import: [\"\" : 17]> g (float[1,2,4,4] x) => (float[1,2,8,8] y) <float[4] by = {1.0, 1.0, 2.0, 2.0}> "
+     "{ y = Resize<mode = \"nearest\", nearest_mode = \"floor\", coordinate_transformation_mode = \"tf_half_pixel_for_nn\">"
+     "(x, , by) }", NULL},
+    {WML_DEVICE_NPU, "normalize-int32-dq", "zero points of 32 bits are refused", NULL, NULL},
+};
+
 const struct wml_ep wml_ep_qnn = {
     .name = "QNNExecutionProvider",
     .alias = aliases,
@@ -62,4 +76,6 @@ const struct wml_ep wml_ep_qnn = {
     .trace_file_key = "profiling_file_path",
     .provider_token = "qnn",
     .adopt = adopt,
+    .want = wants,
+    .n_wants = WML_COUNT(wants),
 };

@@ -75,3 +75,30 @@ bool wml_ep_is_cpu(const struct wml_ep *ep)
 {
     return ep == &wml_ep_cpu;
 }
+
+bool wml_ep_has_op(const struct wml_ep *ep, struct wml_str op)
+{
+    size_t colon = wml_str_find(op, ':');
+    if (colon == SIZE_MAX) return true;
+    if (!ep || !ep->contrib || !wml_str_is(wml_str_sub(op, 0, colon), "com.microsoft")) return false;
+    if (strcmp(ep->contrib, "*") == 0) return true;
+    struct wml_str name = wml_str_sub(op, colon + 2, op.len);
+    for (const char *at = ep->contrib; *at; at += strspn(at, " ")) {
+        size_t n = strcspn(at, " ");
+        if (wml_str_eq(name, (struct wml_str){at, n})) return true;
+        at += n;
+    }
+    return false;
+}
+
+bool wml_version_below(const char *a, const char *b)
+{
+    while (*a || *b) {
+        char *enda, *endb;
+        uint64_t x = strtoull(a, &enda, 10), y = strtoull(b, &endb, 10);
+        if (x != y) return x < y;
+        a = *enda == '.' ? enda + 1 : "";
+        b = *endb == '.' ? endb + 1 : "";
+    }
+    return false;
+}

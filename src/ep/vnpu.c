@@ -18,6 +18,14 @@ static const struct wml_ep_device devices[] = {{WML_DEVICE_NPU, no_options, NULL
 static const char *const aliases[] = {"vnpu", NULL};
 static const char *const libraries[] = {WML_EP_FILE("winml_virtual_npu"), NULL};
 
+/* One that it could do without, and one that is a loss when it is told to refuse Slice: so both rules are tested. */
+static const struct wml_ep_want wants[] = {
+    {WML_DEVICE_NPU, "highdimRTR-lowdimRTR", "an example: it may be told to refuse Transpose",
+     "<ir_version: 8, opset_import: [\"\" : 17]> g (float[4,64] x) => (float[4,64] y) <int64[6] high = {2, 2, 4, 4, 2, 2}, "
+     "int64[2] flat = {4, 64}> { a = Reshape(x, high)  b = Transpose<perm = [0, 1, 4, 5, 2, 3]>(a)  y = Reshape(b, flat) }", NULL},
+    {WML_DEVICE_NPU, "static-split-to-slice", "an example: Slice instead of Split", NULL, NULL},
+};
+
 const struct wml_ep wml_ep_vnpu = {
     .name = "VirtualNPUExecutionProvider",
     .alias = aliases,
@@ -33,4 +41,6 @@ const struct wml_ep wml_ep_vnpu = {
     .provider_token = "vnpu",
     .test_only = true,
     .adopt = adopt,
+    .want = wants,
+    .n_wants = WML_COUNT(wants),
 };

@@ -18,4 +18,6 @@ const struct wml_ep wml_ep_webgpu = {
     .no_compile_reason = "it runs kernels and writes no EPContext",
     .trace = WML_TRACE_ORT,
     .provider_token = "webgpu",
+    .contrib = "Attention BiasAdd BiasSplitGelu FastGelu FusedConv Gelu GroupQueryAttention MatMulNBits MultiHeadAttention QuickGelu "
+               "RotaryEmbedding SimplifiedLayerNormalization SkipLayerNormalization SkipSimplifiedLayerNormalization",
 };

@@ -3,6 +3,7 @@
 
 #include "graph/edit.h"
 #include "graph/graph.h"
+#include "graph/tensor.h"
 
 struct names {
     struct wml_map node, constant;
@@ -31,7 +32,7 @@ static void fill(struct names *s, struct wml_model *m)
 
 static struct wml_str op_of(struct wml_graph_diff *d, const struct wml_node *n)
 {
-    if (!n->domain.len || wml_str_is(n->domain, "ai.onnx")) return n->op_type;
+    if (!n->domain.len || wml_str_is(n->domain, "ai.onnx")) return wml_arena_str(&d->arena, n->op_type);
     return wml_arena_fmt(&d->arena, "%.*s::%.*s", WML_ARG(n->domain), WML_ARG(n->op_type));
 }
 
@@ -45,6 +46,43 @@ static bool same_inputs(const struct wml_node *a, const struct wml_node *b)
     return true;
 }
 
+/* By content. Weights that are made while writing are not made for this: they are equal when made of the same bytes by
+ * the same function. */
+static bool same_constant(struct wml_model *before, struct wml_model *after, struct wml_tensor *a, struct wml_tensor *b)
+{
+    struct wml_span x = {0}, y = {0};
+    bool made = a->payload == WML_PAYLOAD_DERIVED || b->payload == WML_PAYLOAD_DERIVED;
+    if (a->dtype != b->dtype || a->dims.len != b->dims.len) return false;
+    for (size_t i = 0; i < a->dims.len; i++)
+        if (a->dims.at[i] != b->dims.at[i]) return false;
+    if (!made) {
+        if (a->dtype == WML_STRING) return wml_tensor_eq(before, a, b);
+        return wml_tensor_bytes(before, a, &x, NULL) && wml_tensor_bytes(after, b, &y, NULL) && x.len == y.len &&
+               (x.ptr == y.ptr || memcmp(x.ptr, y.ptr, x.len) == 0);
+    }
+    if (a->payload != b->payload || a->derived->produce != b->derived->produce || !a->derived->source != !b->derived->source)
+        return false;
+    return !a->derived->source || (wml_tensor_peek(a->derived->source, &x) && wml_tensor_peek(b->derived->source, &y) &&
+                                   x.ptr == y.ptr && x.len == y.len);
+}
+
+static void push_name(struct wml_graph_diff *d, struct wml_diff_names *to, struct wml_str name)
+{
+    WML_PUSH(to, wml_arena_str(&d->arena, name));
+}
+
+static void diff_constants(struct wml_graph_diff *d, struct wml_model *before, struct wml_model *after, const struct wml_map *a,
+                           const struct wml_map *b)
+{
+    for (size_t i = 0; i < a->len; i++) {
+        const struct wml_value *was = a->entry[i].value, *now = wml_map_get(b, a->entry[i].key);
+        if (!now) push_name(d, &d->constants_removed, was->name);
+        else if (!same_constant(before, after, was->init, now->init)) push_name(d, &d->constants_modified, was->name);
+    }
+    for (size_t i = 0; i < b->len; i++)
+        if (!wml_map_has(a, b->entry[i].key)) push_name(d, &d->constants_added, b->entry[i].key);
+}
+
 void wml_graph_diff(struct wml_model *before, struct wml_model *after, struct wml_graph_diff *d)
 {
     struct names a = {0}, b = {0};
@@ -53,7 +91,7 @@ void wml_graph_diff(struct wml_model *before, struct wml_model *after, struct wm
     fill(&b, after);
     for (size_t i = 0; i < a.node.len; i++) {
         const struct wml_node *was = a.node.entry[i].value, *now = wml_map_get(&b.node, a.node.entry[i].key);
-        struct wml_diff_row row = {.op_type = op_of(d, now ? now : was), .name = now ? now->name : was->name};
+        struct wml_diff_row row = {.op_type = op_of(d, now ? now : was), .name = wml_arena_str(&d->arena, now ? now->name : was->name)};
         if (!now) {
             WML_PUSH(&d->removed, row);
             continue;
@@ -65,15 +103,20 @@ void wml_graph_diff(struct wml_model *before, struct wml_model *after, struct wm
     }
     for (size_t i = 0; i < b.node.len; i++) {
         const struct wml_node *now = b.node.entry[i].value;
-        struct wml_diff_row row = {.op_type = op_of(d, now), .name = now->name};
+        struct wml_diff_row row = {.op_type = op_of(d, now), .name = wml_arena_str(&d->arena, now->name)};
         if (!wml_map_has(&a.node, b.node.entry[i].key)) WML_PUSH(&d->added, row);
     }
-    for (size_t i = 0; i < a.constant.len; i++) d->constants_removed += !wml_map_has(&b.constant, a.constant.entry[i].key);
-    for (size_t i = 0; i < b.constant.len; i++) d->constants_added += !wml_map_has(&a.constant, b.constant.entry[i].key);
+    diff_constants(d, before, after, &a.constant, &b.constant);
     wml_map_release(&a.node);
     wml_map_release(&a.constant);
     wml_map_release(&b.node);
     wml_map_release(&b.constant);
+}
+
+bool wml_graph_diff_is_empty(const struct wml_graph_diff *d)
+{
+    return !d->removed.len && !d->added.len && !d->modified.len && !d->constants_removed.len && !d->constants_added.len &&
+           !d->constants_modified.len;
 }
 
 void wml_graph_diff_release(struct wml_graph_diff *d)
@@ -81,5 +124,8 @@ void wml_graph_diff_release(struct wml_graph_diff *d)
     WML_VEC_RELEASE(&d->removed);
     WML_VEC_RELEASE(&d->added);
     WML_VEC_RELEASE(&d->modified);
+    WML_VEC_RELEASE(&d->constants_removed);
+    WML_VEC_RELEASE(&d->constants_added);
+    WML_VEC_RELEASE(&d->constants_modified);
     wml_arena_release(&d->arena);
 }

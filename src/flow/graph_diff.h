@@ -9,15 +9,18 @@ struct wml_diff_row {
     struct wml_str was;           /* modified: the operator before, absent when it is the same */
 };
 struct wml_diff_rows { struct wml_diff_row *at; size_t len, cap; };
+struct wml_diff_names { struct wml_str *at; size_t len, cap; };
 
-struct wml_graph_diff { /* strings alias the models and the arena */
+struct wml_graph_diff { /* strings are in the arena */
     struct wml_arena arena;
     struct wml_diff_rows removed, added, modified;
-    size_t constants_removed, constants_added; /* by name */
+    /* Initializers of the top graph, by name; modified: other elements, type or dims, wherever they lie. */
+    struct wml_diff_names constants_removed, constants_added, constants_modified;
 };
 
 /* Nodes of all graphs. */
 void wml_graph_diff(struct wml_model *before, struct wml_model *after, struct wml_graph_diff *out);
+bool wml_graph_diff_is_empty(const struct wml_graph_diff *d);
 void wml_graph_diff_release(struct wml_graph_diff *d);
 
 #endif

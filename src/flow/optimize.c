@@ -100,7 +100,7 @@ bool wml_optimize_is_source_data(const struct wml_optimize_run *r, const char *p
 static bool check_overwritten(struct wml_optimize_run *r, struct wml_err *err)
 {
     const char *diff = r->args->diff;
-    bool weights = !r->args->dry_run && wml_optimize_is_source_data(r, r->output);
+    bool weights = r->output && wml_optimize_is_source_data(r, r->output);
     if (!weights && !(diff && wml_optimize_is_source_data(r, diff))) return true;
     wml_fail(err, WML_E_EXISTS, "'%s' holds weights of the source: it is not replaced.", weights ? r->output : diff);
     return wml_hint(err, "give another name");
@@ -135,11 +135,11 @@ static bool prepare(struct wml_optimize_run *r, struct wml_err *err)
     wml_buf_release(&path);
     r->name = wml_arena_cstr(&r->arena, wml_path_name(wml_str(r->output)));
     r->dir = wml_arena_cstr(&r->arena, wml_path_dir(wml_str(r->output)));
-    if (a->has_target && !wml_target_check(&a->target, &r->ep, err)) return false;
-    return (a->dry_run || wml_output_check_model(r->output, a->overwrite, a->model, err)) && (!a->diff || check_diff(r, err));
+    if (!wml_optimize_target(r, err)) return false;
+    return wml_output_check_model(r->output, a->overwrite, a->model, err) && (!a->diff || check_diff(r, err));
 }
 
-static void release(struct wml_optimize_run *r)
+void wml_optimize_release(struct wml_optimize_run *r)
 {
     if (r->stage) wml_dir_remove(r->stage);
     wml_op_counts_release(&r->before);
@@ -154,31 +154,45 @@ static void release(struct wml_optimize_run *r)
     wml_arena_release(&r->arena);
 }
 
-static bool choose(struct wml_optimize_run *r, struct wml_err *err)
+bool wml_optimize_choose(struct wml_optimize_run *r, struct wml_err *err)
 {
     const struct wml_optimize_args *a = r->args;
     r->choice = WML_NEW_ARRAY(&r->arena, enum wml_pass_choice, wml_n_passes);
     r->undone = WML_NEW_ARRAY(&r->arena, const char *, wml_n_passes);
     r->result = WML_NEW_ARRAY(&r->arena, struct wml_pass_result, wml_n_passes);
     memcpy(r->choice, a->choice, wml_n_passes * sizeof *r->choice);
+    wml_optimize_wants_choose(r);
     return wml_passes_settle(r->choice, r->ep ? r->ep->alias[0] : NULL, a->allow_unsafe, err);
 }
 
-bool wml_optimize_make(struct wml_optimize_run *r, size_t max_steps, size_t *n_steps, size_t *last, struct wml_err *err)
+bool wml_optimize_load(struct wml_optimize_run *r, const struct wml_env *env, struct wml_err *err)
 {
-    struct wml_env env = wml_flow_env(&r->oracle);
     wml_model_free(r->model);
     r->model = NULL;
     r->oracle.open = r->oracle.nodes = 0;
-    wml_pass_log_release(&r->log);
-    r->log = (struct wml_pass_log){0};
     if (!wml_onnx_load(r->args->model, &r->model, err) || !check_model(r, err)) return false;
     if (!r->bytes_before) note_files(r);
     if (!check_overwritten(r, err)) return false;
     separate_weights(r);
     if (!r->before.all) wml_op_counts_fill(&r->before, r->model);
-    if (!wml_optimize_shapes(r, err) || !wml_optimize_opset(r, &env, err)) return false;
+    return wml_optimize_shapes(r, err) && wml_optimize_opset(r, env, err);
+}
+
+void wml_optimize_bounds(const struct wml_optimize_run *r, struct wml_env *env)
+{
+    env->clamp = r->args->clamp;
+    env->clamp_min = r->args->clamp_min;
+    env->clamp_max = r->args->clamp_max;
+}
+
+bool wml_optimize_make(struct wml_optimize_run *r, size_t max_steps, size_t *n_steps, size_t *last, struct wml_err *err)
+{
+    struct wml_env env = wml_flow_env(&r->oracle);
+    wml_pass_log_release(&r->log);
+    r->log = (struct wml_pass_log){0};
+    if (!wml_optimize_load(r, &env, err)) return false;
     env.ort_level = r->args->ort_level;
+    wml_optimize_bounds(r, &env);
     env.weights_stay = r->args->reference_weights;
     struct wml_passes_opts opts = {.env = &env, .choice = r->choice, .cx = r->cx, .now_ns = wml_now_ns, .max_steps = max_steps,
                                    .log = r->args->explain || r->args->verbose ? &r->log : NULL};
@@ -214,18 +228,32 @@ static bool save_or_undo(struct wml_optimize_run *r, struct wml_err *err)
     return true;
 }
 
+/* What was done because the target wants it is taken back when the target took more of the source. */
+static bool settle_target(struct wml_optimize_run *r, struct wml_err *err)
+{
+    const char *why;
+    r->placed_before = r->placed_after = (struct wml_placed_count){-1, -1};
+    if (!r->args->has_target || !r->args->verify_target || wml_optimize_check_target(r, &why)) return true;
+    if (wml_optimize_wants_undo(r, why)) {
+        if (!wml_optimize_make(r, 0, NULL, NULL, err) || !save_or_undo(r, err)) return false;
+        if (wml_optimize_check_target(r, &why)) return true;
+    }
+    wml_optimize_warn(r, wml_str(why));
+    return true;
+}
+
 bool wml_flow_optimize(const struct wml_optimize_args *a, struct wml_ctx *cx, struct wml_report *out,
                        struct wml_err *err)
 {
     struct wml_optimize_run r = {.args = a, .cx = cx, .oracle = {.cx = cx}};
     bool ok = false;
-    if (!prepare(&r, err) || !choose(&r, err)) goto done;
+    if (!prepare(&r, err)) goto done;
+    wml_optimize_wants_find(&r);
+    if (!wml_optimize_choose(&r, err)) goto done;
     wml_note_progress(cx, "Reading", a->model, 0, 0, NULL);
-    if (!wml_optimize_make(&r, 0, NULL, NULL, err)) goto done;
-    if (!a->dry_run) {
-        if (!save_or_undo(&r, err)) goto done;
-        if (a->has_target && a->verify_target) wml_optimize_check_target(&r);
-    }
+    if (!wml_optimize_make(&r, 0, NULL, NULL, err) || !wml_optimize_wants_ask(&r, err)) goto done;
+    if (!save_or_undo(&r, err)) goto done;
+    if (!settle_target(&r, err)) goto done;
     wml_op_counts_fill(&r.after, r.model);
     if (a->diff && !wml_optimize_diff(&r, err)) goto done;
     wml_end_progress(cx);
@@ -234,6 +262,6 @@ bool wml_flow_optimize(const struct wml_optimize_args *a, struct wml_ctx *cx, st
 done:
     wml_end_progress(cx);
     if (!ok) wml_output_unstage(err, r.stage, r.dir);
-    release(&r);
+    wml_optimize_release(&r);
     return ok;
 }

@@ -12,7 +12,7 @@ enum wml_verify_choice { WML_VERIFY_AUTO, WML_VERIFY_ON, WML_VERIFY_OFF }; /* AU
 
 struct wml_optimize_args {
     const char *model, *output; /* output NULL: <stem>_opt.onnx beside the model */
-    bool overwrite, dry_run;    /* dry_run: nothing is written */
+    bool overwrite;
     bool reference_weights;     /* the output points into the source's files */
     bool has_target;            /* an EP or a device was named */
     struct wml_target_spec target;
@@ -30,11 +30,16 @@ struct wml_optimize_args {
     bool verbose;      /* list what was left alone, and why */
     const char *diff;  /* HTML file with before and after side by side; NULL: none */
     enum wml_ort_level ort_level;
+    bool clamp;        /* clamp-constant-values has bounds of the caller's */
+    double clamp_min, clamp_max;
     uint64_t timeout_ms; /* of the check on the target */
 };
 
 bool wml_flow_optimize(const struct wml_optimize_args *a, struct wml_ctx *cx, struct wml_report *r,
                        struct wml_err *err);
+/* What every capability would do to the model, each by itself; nothing is written. output, choice and what concerns
+ * saving are not looked at. */
+bool wml_flow_check_optim(const struct wml_optimize_args *a, struct wml_ctx *cx, struct wml_report *r, struct wml_err *err);
 /* The catalogue of passes, as a report; rewrites: only the pattern rewrites. */
 void wml_flow_capabilities(struct wml_report *r, bool verbose, bool rewrites);
 

@@ -21,10 +21,8 @@ static void heading(struct wml_buf *b, const struct wml_optimize_run *r)
     wml_buf_fmt(b, "<div class=card><b>%zu &rarr; %zu</b><span>with sub-graphs</span></div>\n", r->before.all, r->after.all);
     wml_buf_cstr(b, "<div class=card><b>");
     wml_size_text(b, r->bytes_before);
-    if (!r->args->dry_run) {
-        wml_buf_cstr(b, " &rarr; ");
-        wml_size_text(b, r->bytes_after);
-    }
+    wml_buf_cstr(b, " &rarr; ");
+    wml_size_text(b, r->bytes_after);
     wml_buf_cstr(b, "</b><span>size</span></div>\n");
     wml_buf_fmt(b, "<div class=card><b>%s</b><span>answers</span></div></div>\n", r->verified ? "equal" : "not verified");
 }

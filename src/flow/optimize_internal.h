@@ -17,6 +17,20 @@ struct wml_op_counts { /* nodes by operator, sub-graphs included */
 void wml_op_counts_fill(struct wml_op_counts *c, struct wml_model *m);
 void wml_op_counts_release(struct wml_op_counts *c);
 
+struct wml_want_state { /* a row of the target's EP, and what became of it */
+    const struct wml_ep_want *want;
+    size_t pass;
+    bool on;
+    const char *reason; /* why it is not on */
+};
+struct wml_placed_count { int64_t on, elsewhere; }; /* nodes on the target's EP, and on others; -1: not known */
+struct wml_target_load { /* what a child says of a file */
+    bool ok, absent;      /* absent: the target could not even be asked */
+    struct wml_json_doc *reply;
+    const char *note;
+    double wall_ms;
+};
+
 struct wml_optimize_run {
     const struct wml_optimize_args *args;
     struct wml_ctx *cx;
@@ -44,12 +58,26 @@ struct wml_optimize_run {
     struct wml_json_doc *placement; /* reply of job "load"; NULL: none */
     const char *target_status, *target_note;
     const char *target_hint;
-    const struct wml_ep *ep; /* NULL: none or automatic */
+    const struct wml_ep *ep; /* NULL: none, or one without a row */
+    struct wml_want_state *want;
+    size_t n_wants;
+    struct wml_placed_count placed_before, placed_after;
     WML_VEC(const char *) warning;
 };
 
 /* Adds a warning, unless it is there already. */
 void wml_optimize_warn(struct wml_optimize_run *r, struct wml_str text);
+/* Which EP the target means: r->ep. With a device alone a child is asked. */
+bool wml_optimize_target(struct wml_optimize_run *r, struct wml_err *err);
+/* Whether the target is known to take an operator, "Op" or "domain::Op". */
+bool wml_optimize_target_takes(const struct wml_optimize_run *r, struct wml_str op);
+/* r->choice: what was asked for, completed. */
+bool wml_optimize_choose(struct wml_optimize_run *r, struct wml_err *err);
+/* Loads the source, with the shapes and the opset that were typed; what was there before is freed. */
+bool wml_optimize_load(struct wml_optimize_run *r, const struct wml_env *env, struct wml_err *err);
+/* What the caller said of how passes work, into env. */
+void wml_optimize_bounds(const struct wml_optimize_run *r, struct wml_env *env);
+void wml_optimize_release(struct wml_optimize_run *r);
 /* Sets the shapes of inputs and forgets what follows from the old ones. */
 bool wml_optimize_shapes(struct wml_optimize_run *r, struct wml_err *err);
 /* Converts to args->opset and notes what it was. */
@@ -70,8 +98,19 @@ void wml_optimize_explain(const struct wml_optimize_run *r, struct wml_item *roo
 bool wml_optimize_diff(struct wml_optimize_run *r, struct wml_err *err);
 /* Saves, verifies, renames into place. */
 bool wml_optimize_save(struct wml_optimize_run *r, struct wml_err *err);
-/* Loads the saved file on the target, in a child. Its failure is a note, never an error. */
-void wml_optimize_check_target(struct wml_optimize_run *r);
+/* Loads a file on the target, in a child. */
+void wml_optimize_load_on_target(struct wml_optimize_run *r, const char *file, uint64_t timeout_ms, struct wml_target_load *out);
+struct wml_placed_count wml_optimize_count(const struct wml_json_val *reply);
+/* Loads the saved file on the target. Its failure is a note, never an error. false: the target was better off with the
+ * source, *why says how. */
+bool wml_optimize_check_target(struct wml_optimize_run *r, const char **why);
+/* What the target's EP wants: found and weighed, switched on, asked for after the passes ran (they run again when the
+ * answer says so), taken back (false: nothing was done because of it), listed. */
+void wml_optimize_wants_find(struct wml_optimize_run *r);
+void wml_optimize_wants_choose(struct wml_optimize_run *r);
+bool wml_optimize_wants_ask(struct wml_optimize_run *r, struct wml_err *err);
+bool wml_optimize_wants_undo(struct wml_optimize_run *r, const char *why);
+void wml_optimize_wants_report(const struct wml_optimize_run *r, struct wml_item *target, struct wml_item *root);
 void wml_optimize_report(const struct wml_optimize_run *r, struct wml_report *out);
 
 #endif

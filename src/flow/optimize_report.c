@@ -77,10 +77,6 @@ static void put_size(struct wml_item *root, const struct wml_optimize_run *r)
     struct wml_buf a = {0}, b = {0};
     struct wml_item *size = wml_item_object(root, "size", NULL);
     wml_item_int(size, "before", NULL, (int64_t)r->bytes_before, WML_SHOW_BYTES);
-    if (r->args->dry_run) {
-        wml_item_null(size, "after", NULL);
-        return;
-    }
     wml_item_int(size, "after", NULL, (int64_t)r->bytes_after, WML_SHOW_BYTES);
     wml_item_int(root, NULL, "Size before", (int64_t)r->bytes_before, WML_SHOW_BYTES);
     wml_item_int(root, NULL, "Size after", (int64_t)r->bytes_after, WML_SHOW_BYTES);
@@ -172,6 +168,17 @@ static void put_verify(struct wml_item *root, const struct wml_optimize_run *r)
     }
 }
 
+static void put_placed(struct wml_item *target, const char *key, const struct wml_placed_count *n)
+{
+    if (n->on < 0) {
+        wml_item_null(target, key, NULL);
+        return;
+    }
+    struct wml_item *o = wml_item_object(target, key, NULL);
+    wml_item_int(o, "on_target", NULL, n->on, WML_SHOW_PLAIN);
+    wml_item_int(o, "elsewhere", NULL, n->elsewhere, WML_SHOW_PLAIN);
+}
+
 static void put_target(struct wml_item *root, const struct wml_optimize_run *r)
 {
     const struct wml_json_val *reply = r->placement ? wml_json_root(r->placement) : NULL;
@@ -195,6 +202,13 @@ static void put_target(struct wml_item *root, const struct wml_optimize_run *r)
                  r->target_note ? r->target_note : "");
     if (r->target_note) wml_item_tone(root, WML_TONE_WARN);
     if (r->target_hint) wml_item_cstr(root, "hint", "Next", r->target_hint);
+    put_placed(target, "placed_before", &r->placed_before);
+    put_placed(target, "placed_after", &r->placed_after);
+    if (r->placed_before.on >= 0 && r->placed_after.on >= 0)
+        wml_item_fmt(root, NULL, "On the target", "%" PRId64 " of %" PRId64 " nodes before, %" PRId64 " of %" PRId64 " after",
+                     r->placed_before.on, r->placed_before.on + r->placed_before.elsewhere, r->placed_after.on,
+                     r->placed_after.on + r->placed_after.elsewhere);
+    wml_optimize_wants_report(r, target, root);
 }
 
 void wml_optimize_report(const struct wml_optimize_run *r, struct wml_report *out)
@@ -203,10 +217,7 @@ void wml_optimize_report(const struct wml_optimize_run *r, struct wml_report *ou
     const struct wml_json_val *reply = r->placement ? wml_json_root(r->placement) : NULL;
     wml_item_int(root, "schema_version", NULL, 1, WML_SHOW_PLAIN);
     wml_item_cstr(root, "input", "Input", r->args->model);
-    if (r->args->dry_run) {
-        wml_item_null(root, "output", NULL);
-        wml_item_cstr(root, NULL, "Output", "none: a dry run");
-    } else wml_item_cstr(root, "output", "Output", r->output);
+    wml_item_cstr(root, "output", "Output", r->output);
     put_target(root, r);
     put_nodes(root, r);
     put_size(root, r);

@@ -1,8 +1,16 @@
-/* What the target thinks of the result: a child loads the saved file on it and tells where the nodes went.
- * Every outcome is a note in the report; the file is there already. */
+/* What the target thinks of the result: a child loads the saved file on it and tells where the nodes went; another one
+ * does so with the source, for comparison. Every outcome is a note in the report, the file is there already; but what
+ * was done only because the target wants it is undone when the target took more nodes before. */
 #include "flow/optimize_internal.h"
+
+#include <inttypes.h>
+
+#include "os/path.h"
 #include "worker/target.h"
 #include "worker/worker.h"
+
+/* A load that took longer is not repeated for the source when every node of the result is on the target anyway. */
+enum { BEFORE_LIMIT_MS = 20000 };
 
 static void hint_for(struct wml_optimize_run *r)
 {
@@ -14,31 +22,66 @@ static void hint_for(struct wml_optimize_run *r)
                                    r->output, WML_ARG(target)).ptr;
 }
 
-void wml_optimize_check_target(struct wml_optimize_run *r)
+void wml_optimize_load_on_target(struct wml_optimize_run *r, const char *file, uint64_t timeout_ms, struct wml_target_load *out)
 {
-    struct wml_buf request = {0};
+    struct wml_buf request = {0}, path = {0};
     struct wml_json j = {.out = &request};
     struct wml_worker_reply reply;
     struct wml_err err = {0};
+    if (!wml_path_absolute(&path, wml_str(file), &err)) wml_buf_cstr(&path, file);
     wml_json_begin(&j, '{');
     wml_json_key(&j, "model");
-    wml_json_put_path(&j, r->output);
+    wml_json_put_str(&j, wml_buf_view(&path));
     wml_target_spec_put(&j, &r->args->target);
     wml_json_end(&j, '}');
-    wml_note_progress(r->cx, "Loading on the target", r->name, 0, 0, NULL);
-    struct wml_worker_call call = {.job = "load", .request = wml_buf_view(&request), .timeout_ms = r->args->timeout_ms,
+    struct wml_worker_call call = {.job = "load", .request = wml_buf_view(&request), .timeout_ms = timeout_ms,
                                    .in_process = wml_target_is_plain_cpu(&r->args->target)};
-    bool ok = wml_worker_call(r->cx, &call, &reply, &err);
-    r->placement = reply.json;
+    *out = (struct wml_target_load){.ok = wml_worker_call(r->cx, &call, &reply, &err), .reply = reply.json, .wall_ms = reply.wall_ms};
     reply.json = NULL;
-    bool absent = !ok && strcmp(reply.phase, "load") != 0;
-    r->target_status = ok ? "loads" : absent ? "not verified" : "failed";
-    if (!ok) {
-        r->target_note = wml_arena_fmt(&r->arena, "%s%s%s", err.msg, err.hint[0] ? "; " : "", err.hint).ptr;
-        if (!absent) hint_for(r);
-    } else if (reply.salvaged) {
-        r->target_note = wml_arena_fmt(&r->arena, "the child process %s, after the answer", reply.ended).ptr;
-    }
+    out->absent = !out->ok && strcmp(reply.phase, "load") != 0;
+    if (!out->ok) out->note = wml_arena_fmt(&r->arena, "%s%s%s", err.msg, err.hint[0] ? "; " : "", err.hint).ptr;
+    else if (reply.salvaged) out->note = wml_arena_fmt(&r->arena, "the child process %s, after the answer", reply.ended).ptr;
     wml_worker_reply_release(&reply);
     wml_buf_release(&request);
+    wml_buf_release(&path);
+}
+
+/* The source on the target. It is not asked when that would tell nothing. */
+static void look_at_source(struct wml_optimize_run *r, const struct wml_target_load *after)
+{
+    struct wml_target_load before = {0};
+    if (r->placed_before.on >= 0 || after->absent) return;
+    if (after->ok && (r->placed_after.on < 0 || (!r->placed_after.elsewhere && after->wall_ms > BEFORE_LIMIT_MS))) return;
+    wml_note_progress(r->cx, "Loading the source on the target", r->args->model, 0, 0, NULL);
+    wml_optimize_load_on_target(r, r->args->model, r->args->timeout_ms, &before);
+    if (before.ok) r->placed_before = wml_optimize_count(wml_json_root(before.reply));
+    wml_json_free(before.reply);
+}
+
+/* Why the target was better off before; NULL: it was not. */
+static const char *worse(struct wml_optimize_run *r, const struct wml_target_load *after)
+{
+    const struct wml_placed_count *a = &r->placed_before, *b = &r->placed_after;
+    if (a->on < 0 || after->absent) return NULL;
+    if (!after->ok) return wml_arena_fmt(&r->arena, "the target loads the source, but not the result").ptr;
+    if (b->on < 0 || b->elsewhere <= a->elsewhere) return NULL;
+    return wml_arena_fmt(&r->arena, "the target leaves %" PRId64 " nodes of the result to others, of the source %" PRId64,
+                         b->elsewhere, a->elsewhere).ptr;
+}
+
+bool wml_optimize_check_target(struct wml_optimize_run *r, const char **why_worse)
+{
+    struct wml_target_load after;
+    wml_note_progress(r->cx, "Loading on the target", r->name, 0, 0, NULL);
+    wml_json_free(r->placement);
+    wml_optimize_load_on_target(r, r->output, r->args->timeout_ms, &after);
+    r->placement = after.reply;
+    r->target_status = after.ok ? "loads" : after.absent ? "not verified" : "failed";
+    r->target_note = after.note;
+    r->target_hint = NULL;
+    if (!after.ok && !after.absent) hint_for(r);
+    r->placed_after = after.ok ? wml_optimize_count(wml_json_root(after.reply)) : (struct wml_placed_count){-1, -1};
+    look_at_source(r, &after);
+    *why_worse = worse(r, &after);
+    return !*why_worse;
 }

@@ -15,6 +15,10 @@ bool wml_onnx_load(const char *path, struct wml_model **out, struct wml_err *err
 bool wml_onnx_load_bytes(struct wml_span bytes, const char *folder, struct wml_model **out,
                          struct wml_err *err);
 
+/* A second model with the same content, as m stands now. Bytes and strings are shared, so m must outlive it; changes
+ * on either side are not seen on the other. NULL: m cannot be linked. */
+struct wml_model *wml_onnx_clone(struct wml_model *m, struct wml_err *err);
+
 /* m stands for the model that `of` was loaded as: it gets its path and folder, so that skeletons, references
  * and saving over the file work as before. */
 void wml_onnx_take_place(struct wml_model *m, const struct wml_model *of);

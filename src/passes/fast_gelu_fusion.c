@@ -43,7 +43,7 @@ static bool run(struct wml_pass_run *r, struct wml_err *err)
 }
 
 const struct wml_pass wml_pass_fast_gelu_fusion = {
-    .name = "fast-gelu-fusion", .category = "gelu", .pipe = "ort_graph", .ort_name = "FastGeluFusion", .level = 2, .on = true,
+    .name = "fast-gelu-fusion", .category = "gelu", .pipe = "ort_graph", .ort_name = "FastGeluFusion", .level = 2, .on = true, .wider = true,
     .makes = WML_MAKES_CONTRIB, .run = run,
     .summary = "Turn Gelu written with Tanh into Gelu (FastGelu of com.microsoft below opset 20, only when asked for)",
 };

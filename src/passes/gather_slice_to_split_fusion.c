@@ -134,6 +134,6 @@ static bool run(struct wml_pass_run *r, struct wml_err *err)
 
 const struct wml_pass wml_pass_gather_slice_to_split_fusion = {
     .name = "gather-slice-to-split-fusion", .category = "misc", .pipe = "ort_graph+algebraic_rewrite",
-    .ort_name = "GatherSliceToSplitFusion", .level = 2, .on = true, .run = run,
+    .ort_name = "GatherSliceToSplitFusion", .level = 2, .on = true, .wider = true, .run = run,
     .summary = "Turn Slices that tile an axis into one Split (Gathers of single indices too, when asked for)",
 };

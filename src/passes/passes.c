@@ -134,12 +134,8 @@ static bool is_on(size_t i, const enum wml_pass_choice *choice)
     return wml_passes[i]->run && (choice[i] == WML_PASS_ON || (choice[i] == WML_PASS_DEFAULT && wml_passes[i]->on));
 }
 
-bool wml_passes_run(struct wml_model **m, struct wml_passes_opts *o, struct wml_pass_result *result, struct wml_err *err)
+static void begin_account(const struct wml_passes_opts *o, struct wml_pass_result *result)
 {
-    struct wml_arena scratch = {0};
-    struct wml_pass_run r = {.model = *m, .env = o->env, .scratch = &scratch, .log = o->log};
-    bool ok = true, changed = true, late = false;
-    o->n_steps = 0;
     for (size_t i = 0; i < wml_n_passes; i++) {
         result[i] = (struct wml_pass_result){0};
         if (is_on(i, o->choice)) continue;
@@ -147,23 +143,47 @@ bool wml_passes_run(struct wml_model **m, struct wml_passes_opts *o, struct wml_
         snprintf(result[i].reason, sizeof result[i].reason, "%s",
                  o->choice[i] == WML_PASS_OFF ? "switched off" : wml_passes[i]->refused ? wml_passes[i]->refused : "off by default");
     }
-    for (size_t round = 0; ok && changed && round < MAX_ROUNDS; round++) {
-        changed = false;
-        r.round = round;
-        for (size_t i = 0; ok && i < wml_n_passes; i++) {
-            if (wml_passes[i]->late != late || !is_on(i, o->choice) || result[i].status == WML_PASS_FAILED) continue;
-            if (o->max_steps && o->n_steps >= o->max_steps) goto done;
-            o->n_steps++;
-            o->last = i;
-            r.asked = o->choice[i] == WML_PASS_ON;
-            wml_note_progress(o->cx, "Optimizing", wml_passes[i]->name, 0, 0, NULL);
-            changed = run_one(wml_passes[i], &r, &result[i], o->now_ns) > 0 || changed;
-            ok = wml_check_cancel(o->cx, err);
+}
+
+/* One round, from pass `first`, of the late passes or of the others. *changed: something was done. */
+static bool run_round(struct wml_pass_run *r, struct wml_passes_opts *o, size_t first, bool late, struct wml_pass_result *result,
+                      bool *changed, bool *stopped, struct wml_err *err)
+{
+    for (size_t i = first; i < wml_n_passes; i++) {
+        if (wml_passes[i]->late != late) continue;
+        if (!is_on(i, o->choice)) {
+            if (o->probe && !o->probe(o->probe_arg, r->model, r->round, i, err)) return false;
+            continue;
         }
-        late = !changed && !late; /* the late ones, when all is settled; what they change the others see again */
-        changed = changed || late;
+        if (result[i].status == WML_PASS_FAILED) continue;
+        *stopped = o->max_steps && o->n_steps >= o->max_steps;
+        if (*stopped) return true;
+        o->n_steps++;
+        o->last = i;
+        r->asked = o->choice[i] == WML_PASS_ON;
+        wml_note_progress(o->cx, "Optimizing", wml_passes[i]->name, 0, 0, NULL);
+        *changed = run_one(wml_passes[i], r, &result[i], o->now_ns) > 0 || *changed;
+        if (!wml_check_cancel(o->cx, err)) return false;
+        bool more = o->probe && wml_passes[i]->wider && o->choice[i] == WML_PASS_DEFAULT;
+        if (more && !o->probe(o->probe_arg, r->model, r->round, i, err)) return false;
     }
-done:
+    return true;
+}
+
+bool wml_passes_run(struct wml_model **m, struct wml_passes_opts *o, struct wml_pass_result *result, struct wml_err *err)
+{
+    struct wml_arena scratch = {0};
+    struct wml_pass_run r = {.model = *m, .env = o->env, .scratch = &scratch, .log = o->log, .round = o->from_round};
+    bool ok = true, changed = o->changed, stopped = false, late = o->from_late;
+    size_t first = o->from_pass;
+    o->n_steps = 0;
+    begin_account(o, result);
+    for (bool again = true; ok && again && !stopped; r.round++, first = 0) {
+        ok = run_round(&r, o, first, late, result, &changed, &stopped, err);
+        late = !changed && !late; /* the late ones, when all is settled; what they change the others see again */
+        again = (changed || late) && r.round + 1 < MAX_ROUNDS;
+        changed = false;
+    }
     wml_arena_release(&scratch);
     *m = r.model;
     return ok && wml_graph_sort(r.model->graph, err);

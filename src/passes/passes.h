@@ -25,6 +25,8 @@ struct wml_env { /* any callback may be NULL: the passes that need it are skippe
     bool (*ort_optimise)(void *arg, struct wml_model *m, bool extended, const char *disable, struct wml_model **out,
                          struct wml_err *err);
     enum wml_ort_level ort_level;
+    double clamp_min, clamp_max; /* clamp-constant-values clips to these if clamp, else to its own bounds */
+    bool clamp;
     bool weights_stay; /* they are not written: what reads much of them costs more than it saves */
 };
 
@@ -67,6 +69,7 @@ struct wml_pass {
     const char *against;  /* names of passes that undo it, or that it undoes, a blank between; NULL: none */
     const char *refused;  /* why it cannot be asked for; then run is NULL */
     const char *only_for; /* EPs that have the operators it makes, a blank between; NULL: the CPU EP has them */
+    bool wider;           /* on by default, and does more when asked for by name */
     bool lossy;           /* answers change by design */
     bool late;            /* looks at the whole: runs only after a round in which the others changed nothing */
     bool cgc;             /* one of the rules for backend cgc */
@@ -92,8 +95,7 @@ struct wml_pass_result {
     double ms;
 };
 
-/* choice and result: one entry per pass, in the order of wml_passes. A pass that fails is reported and the
- * others go on. *m may be another model afterwards. */
+/* choice, result: one entry per pass of wml_passes. One that fails is reported, the others go on. *m may be another then. */
 struct wml_passes_opts {
     const struct wml_env *env;
     const enum wml_pass_choice *choice;
@@ -101,8 +103,12 @@ struct wml_passes_opts {
     uint64_t (*now_ns)(void);
     struct wml_pass_log *log; /* NULL: not kept */
     size_t max_steps;         /* stop after that many runs of single passes (bisection); 0: no limit */
-    size_t n_steps;           /* set: how many there were */
-    size_t last;              /* set: index of the pass of the last one */
+    size_t n_steps, last;     /* set: how many there were, index of the pass of the last one */
+    size_t from_round, from_pass; /* goes on in the middle of such a run */
+    bool changed, from_late;      /* something has changed in that round; it is one of the late passes */
+    /* Called where a pass stands that is not on, or is wider, with the model as it would find it; NULL: nobody asks. */
+    bool (*probe)(void *arg, struct wml_model *m, size_t round, size_t pass, struct wml_err *err);
+    void *probe_arg;
 };
 bool wml_passes_run(struct wml_model **m, struct wml_passes_opts *o, struct wml_pass_result *result, struct wml_err *err);
 

@@ -28,7 +28,7 @@ static bool run(struct wml_pass_run *r, struct wml_err *err)
 }
 
 const struct wml_pass wml_pass_quick_gelu_fusion = {
-    .name = "quick-gelu-fusion", .category = "gelu", .pipe = "ort_graph", .ort_name = "QuickGeluFusion", .level = 2, .on = true,
+    .name = "quick-gelu-fusion", .category = "gelu", .pipe = "ort_graph", .ort_name = "QuickGeluFusion", .level = 2, .on = true, .wider = true,
     .makes = WML_MAKES_CONTRIB, .run = run,
     .summary = "Turn x * sigmoid(a x) into Swish from opset 24, into QuickGelu of com.microsoft when asked for",
 };

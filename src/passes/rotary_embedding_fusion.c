@@ -263,6 +263,6 @@ static bool run(struct wml_pass_run *r, struct wml_err *err)
 }
 
 const struct wml_pass wml_pass_rotary_embedding_fusion = {
-    .name = "rotary-embedding-fusion", .category = "attention", .on = true, .makes = WML_MAKES_CONTRIB, .run = run,
+    .name = "rotary-embedding-fusion", .category = "attention", .on = true, .wider = true, .makes = WML_MAKES_CONTRIB, .run = run,
     .summary = "Turn rotary embeddings written out into RotaryEmbedding from opset 23, into that of com.microsoft when asked for",
 };
