@@ -3,6 +3,7 @@
 
 #include "ep/ep.h"
 #include "ep/internal.h"
+#include "ep/want.h"
 #include "os/file.h"
 
 static const struct {
@@ -96,6 +97,27 @@ static void test_rows(void **state)
         for (size_t k = 0; k < ep->n_devices; k++) assert_non_null(ep->device[k].defaults);
     }
     assert_null(wml_ep_find(WML_STR("")));
+}
+
+static void test_wants(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < wml_n_eps; i++)
+        for (size_t k = 0; k < wml_eps[i]->n_wants; k++) {
+            const struct wml_ep_want *w = &wml_eps[i]->want[k];
+            bool offered = false;
+            for (size_t d = 0; d < wml_eps[i]->n_devices; d++) offered = offered || wml_eps[i]->device[d].type == w->device;
+            assert_true(offered);
+            assert_true(w->pass && w->why);
+            assert_true(!w->before || wml_eps[i]->runtime_version);
+        }
+    const struct wml_ep *cpu = wml_ep_find(WML_STR("cpu")), *dml = wml_ep_find(WML_STR("dml")), *qnn = wml_ep_find(WML_STR("qnn"));
+    assert_true(wml_ep_has_op(qnn, WML_STR("Gelu")) && !wml_ep_has_op(qnn, WML_STR("com.microsoft::Gelu")));
+    assert_true(wml_ep_has_op(cpu, WML_STR("com.microsoft::Gelu")) && !wml_ep_has_op(cpu, WML_STR("vendor::Gelu")));
+    assert_true(wml_ep_has_op(dml, WML_STR("com.microsoft::BiasGelu")) && !wml_ep_has_op(dml, WML_STR("com.microsoft::FusedConv")));
+    assert_true(!wml_ep_has_op(dml, WML_STR("com.microsoft::Bias")) && !wml_ep_has_op(NULL, WML_STR("com.microsoft::Gelu")));
+    assert_true(wml_version_below("2026.1.9", "2026.2") && !wml_version_below("2026.2.0", "2026.2"));
+    assert_true(!wml_version_below("2026.10", "2026.2") && wml_version_below("2025.4", "2026.2"));
 }
 
 /* --- discovery --- */
@@ -278,6 +300,7 @@ int main(void)
         cmocka_unit_test(test_check),
         cmocka_unit_test(test_plugin_without_a_row),
         cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_wants),
         cmocka_unit_test_setup_teardown(test_order_of_sources, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_nuget_takes_the_newest_release, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_files_lists_and_doubles, set_up, tear_down),
