@@ -27,6 +27,7 @@ struct rc_case {
     size_t n_feeds;
     enum wml_pass_choice *choice;
     enum wml_ort_level level;
+    int64_t opset; /* to convert to first; 0: as it is */
     bool twice; /* the same bytes must come out of a second time */
     bool lossy; /* answers may differ by design: only that nothing breaks is checked */
 };
@@ -42,6 +43,7 @@ enum rc_verdict {
 struct rc_result {
     enum rc_verdict verdict;
     char why[1400];
+    bool converted, unsure; /* to c->opset; where types that matter were not known */
     size_t feed; /* the first that shows it */
     size_t nodes_before, nodes_after;
     struct wml_pass_result *pass;

@@ -142,7 +142,7 @@ static void work(void *arg)
     struct drive *d = arg;
     uint64_t from, count;
     while (take(d, &from, &count))
-        while (count) run_child(d, &from, &count);
+        while (count && failures(d) < MOST_FAILURES) run_child(d, &from, &count);
 }
 
 static void list(const char *title, const struct wml_map *map)

@@ -130,7 +130,7 @@ bool gen_graph(struct gen *g, uint64_t seed, struct wml_err *err)
     g->batch = gen_chance(g, 35) ? gen_int(g, 1, 3) : 0;
     versions(g);
     first_inputs(g);
-    int64_t steps = gen_chance(g, 80) ? gen_int(g, 2, 14) : gen_int(g, 14, 30);
+    int64_t steps = gen_chance(g, 90) ? gen_int(g, 2, 14) : gen_int(g, 14, 30);
     for (int64_t i = 0, tries = 0; i < steps && tries < 200; tries++) i += gen_step(g);
     if (!g->batch && gen_chance(g, 30))
         for (size_t i = 0; i < g->n; i++)

@@ -32,7 +32,7 @@ struct gen_input { /* how to fill one input of the model */
     int64_t dim[GEN_RANK];
     bool batch[GEN_RANK]; /* the axis is the symbol; dim is then its first size */
     bool optional;        /* an initializer is its default */
-    bool wild; /* infinities, NaN and enormous numbers among the second feed's */
+    bool wild; /* enormous and tiny numbers among the second feed's; what ORT's maxima make of NaN depends on the layout */
     double low, high;
 };
 

@@ -172,6 +172,11 @@ void rc_shrink(const struct rc_env *e, struct rc_case *c, struct rc_result *r)
         one.n_feeds = 1;
         if (fails(e, &one, r)) *c = one;
     }
+    if (c->opset) { /* the conversion may have no part in it */
+        struct rc_case as_it_is = *c;
+        as_it_is.opset = 0;
+        if (fails(e, &as_it_is, r)) *c = as_it_is;
+    }
     drop_passes(e, c, r);
     for (int round = 0; more && round < 6; round++) {
         more = false;

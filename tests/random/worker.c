@@ -7,6 +7,7 @@
 #include "gen_cases.h"
 #include "graph/graph.h"
 #include "graph/text.h"
+#include "opset/opset.h"
 #include "os/file.h"
 #include "os/path.h"
 #include "os/spawn.h"
@@ -61,6 +62,7 @@ static void choose(struct worker *w, const struct gen *g, const struct wml_pass 
     int64_t way = wml_rng_range(&rng, 0, 100);
     c->choice = WML_NEW_ARRAY(&w->arena, enum wml_pass_choice, wml_n_passes);
     c->level = way % 16 == 0 ? WML_ORT_LEVEL_BASIC : way % 16 == 1 ? WML_ORT_LEVEL_EXTENDED : WML_ORT_LEVEL_LEAN;
+    if (pass || g->odd_sizes) c->level = WML_ORT_LEVEL_LEAN; /* ORT's whole levels break on empty tensors */
     if (way < 15) {
     } else if (way < 40) c->choice[own] = WML_PASS_OFF;
     else if (way < 70) choose_some(&rng, c->choice, 40, 20, false);
@@ -83,7 +85,8 @@ static void choose(struct worker *w, const struct gen *g, const struct wml_pass 
         for (size_t k = 0; g->input[i].wild && k < WML_COUNT(tame); k++) c->choice[wml_pass_find(wml_str(tame[k]))] = WML_PASS_OFF;
     /* levels that are ORT's own, whole, are not held to equal answers: some of its fusions are wrong */
     c->lossy = c->lossy || c->level != WML_ORT_LEVEL_LEAN;
-    c->twice = w->seed % 8 == 0;
+    c->twice = w->seed % 32 == 0;
+    if (w->seed % 7 == 3) c->opset = wml_rng_range(&rng, WML_OPSET_FIRST, WML_OPSET_LAST + 1);
     if (pass && pass->run && (c->lossy || !(pass->lossy || pass->only_for))) c->choice[wml_pass_find(wml_str(pass->name))] = WML_PASS_ON;
     for (size_t i = 0; i < wml_n_passes; i++)
         if (wml_passes[i]->only_for && c->choice[i] == WML_PASS_ON) c->choice[i] = WML_PASS_DEFAULT;
@@ -106,6 +109,7 @@ static void describe(struct worker *w, const struct rc_case *c, const struct rc_
     wml_buf_fmt(out, "# %s: seed %" PRIu64 ": %s\n# passes:", title, w->seed, r->why);
     rc_choice_text(c->choice, out);
     wml_buf_cstr(out, "\n");
+    if (c->opset) wml_buf_fmt(out, "# to opset %" PRId64 "\n", c->opset);
     for (size_t i = 0; i < c->feed[0].n; i++) {
         const struct rc_tensor *t = &c->feed[0].at[i];
         wml_buf_fmt(out, "# fed: %s =", t->name);
