@@ -34,3 +34,13 @@ void wml_compare(int dtype_a, const void *a, int dtype_b, const void *b, uint64_
     else out->cosine = dd == 0 ? 1 : ab / (sqrt(aa) * sqrt(bb));
     out->sqnr_db = dd == 0 ? INFINITY : aa == 0 ? -INFINITY : 10 * log10(aa / dd);
 }
+
+double wml_largest(int dtype, const void *data, uint64_t n)
+{
+    double most = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        double v = fabs(wml_dtype_load(dtype, data, (size_t)i));
+        if (isfinite(v) && v > most) most = v;
+    }
+    return most;
+}

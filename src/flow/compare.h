@@ -16,5 +16,7 @@ struct wml_compare {
 
 /* a: the reference. Types may differ; both have n elements. */
 void wml_compare(int dtype_a, const void *a, int dtype_b, const void *b, uint64_t n, struct wml_compare *out);
+/* The largest magnitude among the finite elements; 0: there is none. */
+double wml_largest(int dtype, const void *data, uint64_t n);
 
 #endif

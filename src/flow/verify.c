@@ -44,23 +44,13 @@ static uint64_t count_of(const struct wml_tensor_view *t)
     return n;
 }
 
-static double largest(const struct wml_tensor_view *t, uint64_t n)
-{
-    double most = 0;
-    for (uint64_t i = 0; i < n; i++) {
-        double v = fabs(wml_dtype_load((int)t->dtype, t->data, (size_t)i));
-        if (isfinite(v) && v > most) most = v;
-    }
-    return most;
-}
-
 static bool is_close(const struct wml_tensor_view *a, const struct wml_compare *c, uint64_t n)
 {
     if (c->equal) return true;
     if (c->mismatched || !wml_dtype_is_float((int)a->dtype)) return false;
     bool half = wml_dtype_info((int)a->dtype)->bits <= 16;
     if (!half && c->max_abs <= 3e-7) return true;
-    return c->cosine >= 1 - (half ? 1e-3 : 1e-6) && c->max_abs <= (half ? 2e-2 : 1e-3) * fmax(largest(a, n), 1e-3);
+    return c->cosine >= 1 - (half ? 1e-3 : 1e-6) && c->max_abs <= (half ? 2e-2 : 1e-3) * fmax(wml_largest((int)a->dtype, a->data, n), 1e-3);
 }
 
 static bool compare_output(struct side *x, struct side *y, const struct wml_io *io, size_t i, struct wml_verify *v,
@@ -73,7 +63,7 @@ static bool compare_output(struct side *x, struct side *y, const struct wml_io *
     row.comparable = a.is_tensor && b.is_tensor && a.data && b.data && n == count_of(&b) && a.dtype == b.dtype;
     if (row.comparable) {
         wml_compare((int)a.dtype, a.data, (int)b.dtype, b.data, n, &row.c);
-        double most = largest(&a, n);
+        double most = wml_largest((int)a.dtype, a.data, n);
         row.max_rel = row.c.max_abs == 0 ? 0 : row.c.max_abs / fmax(most, 1e-30);
         row.same = is_close(&a, &row.c, n);
     } else {

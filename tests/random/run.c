@@ -7,6 +7,7 @@
 
 #include <math.h>
 
+#include "flow/compare.h"
 #include "onnx/onnx.h"
 
 static struct rc_tensor copy_view(struct wml_arena *a, const char *name, const struct wml_tensor_view *v)
@@ -122,16 +123,6 @@ static uint64_t count_of(const struct rc_tensor *t)
     return n;
 }
 
-static double largest(const struct rc_tensor *t, uint64_t n)
-{
-    double most = 0;
-    for (uint64_t i = 0; i < n; i++) {
-        double x = fabs(wml_dtype_load((int)t->t, t->data, (size_t)i));
-        if (isfinite(x) && x > most) most = x;
-    }
-    return most;
-}
-
 static bool has_nan(const struct rc_tensor *t, uint64_t n)
 {
     for (uint64_t i = 0; i < n; i++)
@@ -170,7 +161,7 @@ static bool equal_tensor(const struct rc_tensor *a, const struct rc_tensor *b, s
 {
     bool real = wml_dtype_is_float((int)a->t), half = real && wml_dtype_info((int)a->t)->bits < 32;
     uint64_t n = count_of(a);
-    double scale = real ? largest(a, n) : 0, rel = half ? 2e-2 : 2e-5;
+    double scale = real ? wml_largest((int)a->t, a->data, n) : 0, rel = half ? 2e-2 : 2e-5;
     double mean = real ? mean_sway(a, noise, n_noise, output, n) : 0;
     bool any_sway = false;
     for (uint64_t i = 0; n_noise && !real && i < n; i++) any_sway = any_sway || sway(a, noise, n_noise, output, (size_t)i) > 0;
