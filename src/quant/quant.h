@@ -1,0 +1,83 @@
+/* quant/quant.h - a float model becomes a smaller one: methods by name, one file each (quant.def).
+ *
+ * A method changes the graph in memory and reads the weights once at most, for their ranges. The new weights are
+ * DERIVED tensors (graph/tensor.h), computed while the file is written. Nothing here runs a model: the ranges of
+ * activations arrive as numbers, types that are not known by a callback. Nothing is left out silently: what a
+ * method could not do is a note. */
+#ifndef WML_QUANT_QUANT_H
+#define WML_QUANT_QUANT_H
+
+#include "base/ctx.h"
+#include "base/dtype.h"
+#include "graph/model.h"
+
+enum wml_symmetry { WML_SYMMETRY_DEFAULT, WML_SYMMETRY_OFF, WML_SYMMETRY_ON };
+
+struct wml_names { const struct wml_str *at; size_t len; }; /* glob patterns are allowed */
+
+struct wml_ranges;          /* calib/ranges.h */
+struct wml_quant_overrides; /* quant/overrides.h */
+
+struct wml_quant_opts { /* zero: the defaults */
+    /* qdq, dynamic */
+    enum wml_dtype weight, activation; /* 0: uint8 */
+    bool per_channel;                  /* weights */
+    enum wml_symmetry symmetric_weight, symmetric_activation; /* DEFAULT: weights of signed types are symmetric */
+    bool reduce_range;
+    double min_real_range; /* smallest high - low of a tensor; 0: none */
+    bool contrib;          /* 16- and 4-bit Q/DQ in com.microsoft instead of raising the opset */
+    const struct wml_ranges *ranges; /* of activations; qdq needs them */
+    const struct wml_quant_overrides *overrides;
+    struct wml_names op_types; /* only these; none: all */
+    struct wml_names exclude;  /* nodes */
+    const char *ep;            /* alias of the EP whose rules hold; NULL: none */
+    /* rtn */
+    unsigned bits, block_size; /* 0: 4, 128 */
+    bool asymmetric, gather;   /* gather: tables of Gather too */
+    int accuracy_level;
+    /* fp16, bf16 */
+    bool convert_io;           /* inputs and outputs too; else Casts keep them float */
+    struct wml_names keep;     /* operators that stay float, beside those that must */
+};
+
+struct wml_quant_env { /* callbacks may be NULL */
+    void *arg;
+    /* Sets the types of values that are not known yet, in every graph. */
+    bool (*infer_types)(void *arg, struct wml_model *m, size_t *n_set, struct wml_err *err);
+    /* Converts the model to an opset of ONNX. */
+    bool (*set_opset)(void *arg, struct wml_model *m, int64_t opset, struct wml_err *err);
+};
+
+struct wml_quant_note { struct wml_str subject, text; }; /* "node 'conv1'", "its bias stays float: ..." */
+
+struct wml_quant_result { /* lives in the model's arena */
+    size_t nodes;         /* operators that were quantised or converted */
+    size_t q, dq;         /* QuantizeLinear (and DynamicQuantizeLinear), DequantizeLinear that were added */
+    size_t weights;       /* initializers that were quantised or converted */
+    WML_VEC(struct wml_quant_note) note;
+};
+
+struct wml_quant_run { /* what a method gets */
+    struct wml_model *model;
+    const struct wml_quant_opts *opts;
+    const struct wml_quant_env *env;
+    struct wml_ctx *cx;
+    struct wml_quant_result *result;
+};
+void wml_quant_note(struct wml_quant_run *r, struct wml_str subject, const char *fmt, ...) WML_PRINTF(3, 4);
+
+struct wml_quant_method {
+    const char *name;    /* "qdq", "dynamic", "fp16", "bf16", "rtn" */
+    const char *label;   /* "Quantization", "FP16 conversion"; for messages */
+    bool needs_ranges;
+    /* WML_E_UNSUPPORTED, nothing changed: the model has nothing for this method; the message says what it looked for. */
+    bool (*apply)(struct wml_quant_run *r, struct wml_err *err);
+};
+
+#define METHOD(id, name) extern const struct wml_quant_method wml_quant_##id;
+#include "quant/quant.def"
+#undef METHOD
+
+const struct wml_quant_method *wml_quant_find(const char *name); /* NULL: there is none */
+
+#endif

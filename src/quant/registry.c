@@ -1,0 +1,31 @@
+/* quant/registry.c - the methods by name, and the notes they leave. */
+#include "quant/quant.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct wml_quant_method *const methods[] = {
+#define METHOD(id, name) &wml_quant_##id,
+#include "quant/quant.def"
+#undef METHOD
+    NULL,
+};
+
+const struct wml_quant_method *wml_quant_find(const char *name)
+{
+    for (size_t i = 0; methods[i]; i++)
+        if (strcmp(methods[i]->name, name) == 0) return methods[i];
+    return NULL;
+}
+
+void wml_quant_note(struct wml_quant_run *r, struct wml_str subject, const char *fmt, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    struct wml_quant_note note = {wml_arena_str(&r->model->arena, subject), wml_arena_str(&r->model->arena, wml_str(text))};
+    WML_PUSH_IN(&r->model->arena, &r->result->note, note);
+}
