@@ -3,16 +3,11 @@
  * ONNX's Attention (opset 23), which takes the mask as it is, else com.microsoft's GroupQueryAttention. That hides the
  * future by itself, so a mask must be proven to do so; what else the mask hides goes in as attention_bias. (A query
  * that a mask lets see nothing at all, as those of padding, averages over other keys than before.) Rotary embeddings
- * before it are moved to where the heads are not split yet. */
-#include "passes/attention_form.h"
+ * before it are moved to where the heads are not split yet. Attention that is there already takes past and groups in. */
+#include "passes/attention_stream.h"
 #include "passes/causal_mask.h"
 
 enum { KEY = 1, VALUE = 2 };
-
-struct stream { /* keys or values */
-    struct wml_value *whole;      /* [batch, groups, keys, size]; an output of the operator when there is a past */
-    struct wml_value *past, *new; /* joined to whole; past NULL: whole is new */
-};
 
 /* Numbers of keys, which layers share. */
 struct lengths {
@@ -25,7 +20,7 @@ struct plan {
     struct wml_attention a;
     struct wml_symbols *symbols;
     struct lengths *lengths;
-    struct stream k, v;
+    struct wml_stream k, v;
     int64_t groups;
     bool standard;
     enum wml_causal causal;
@@ -45,58 +40,21 @@ static int64_t size_of(const struct wml_value *v, size_t axis)
     return wml_value_axis(v, axis).size;
 }
 
-/* What v, [batch, heads, keys, size], repeats for each head of a group; v itself when it repeats nothing. */
-static struct wml_value *unrepeated(struct wml_pass_run *r, struct wml_value *v)
-{
-    const struct wml_node *join = v->def, *expand = join && wml_node_is(join, "Reshape") ? wml_node_producer(join, 0) : NULL;
-    const struct wml_node *split = expand && wml_node_is(expand, "Expand") ? wml_node_producer(expand, 0) : NULL;
-    const int64_t *axes;
-    size_t len;
-    if (!split || !wml_node_is(split, "Unsqueeze") || wml_value_rank(v) != 4 || wml_value_rank(split->out[0]) != 5) return v;
-    struct wml_value *x = split->in[0], *five = expand->out[0];
-    if (!wml_axes_of(r, split, &axes, &len) || len != 1 || (axes[0] != 2 && axes[0] != -3) || wml_value_rank(five) != 5) return v;
-    int64_t groups = size_of(x, 1), each = size_of(five, 2);
-    if (groups < 1 || each < 1 || size_of(five, 1) != groups || size_of(v, 1) != groups * each || size_of(x, 3) < 1 || size_of(v, 3) != size_of(x, 3)) return v;
-    return wml_same_axis(five, 0, x, 0) && wml_same_axis(five, 3, x, 2) ? x : v;
-}
-
-static void stream_of(struct wml_pass_run *r, struct wml_value *v, struct stream *s)
-{
-    *s = (struct stream){.whole = unrepeated(r, v)};
-    const struct wml_node *n = s->whole->def;
-    int64_t axis = n ? wml_attr_int(n, "axis", 0) : 0;
-    s->new = s->whole;
-    if (!n || !wml_node_is(n, "Concat") || n->n_in != 2 || (axis != 2 && axis != -2)) return;
-    s->past = n->in[0];
-    s->new = n->in[1];
-}
-
-/* v is computed from one of the joined values: then no operator can give those and take v. */
-static bool needs_whole(struct plan *p, const struct wml_value *v)
-{
-    struct wml_node *n = v->def;
-    if (v == p->k.whole || v == p->v.whole) return true;
-    if (!n || n->mark == (uint64_t)(uintptr_t)p->a.softmax) return false;
-    n->mark = (uint64_t)(uintptr_t)p->a.softmax; /* seen in this search */
-    for (size_t i = 0; i < n->n_in; i++)
-        if (n->in[i] && needs_whole(p, n->in[i])) return true;
-    return false;
-}
-
 static bool can_take_whole(struct plan *p)
 {
     const struct wml_value *in[] = {p->a.q.bnsh, p->k.past, p->k.new, p->v.past, p->v.new};
-    if (p->k.whole->pinned || p->v.whole->pinned) return refuse(p, "the joined keys or values are pinned by name");
+    uint64_t mark = (uint64_t)(uintptr_t)p->a.softmax;
     for (size_t i = 0; i < WML_COUNT(in); i++)
-        if (needs_whole(p, in[i])) return refuse(p, "an operand is computed from the joined keys or values");
+        if (wml_needs_either(in[i], p->k.whole, p->v.whole, mark)) return refuse(p, "an operand is computed from the joined keys or values");
     for (size_t i = 0; i < p->a.n_mask; i++)
-        if (needs_whole(p, p->a.mask[i].value)) return refuse(p, "the mask is computed from the joined keys or values");
+        if (wml_needs_either(p->a.mask[i].value, p->k.whole, p->v.whole, mark)) return refuse(p, "the mask is computed from the joined keys or values");
     return true;
 }
 
 static bool streams_fit(struct plan *p)
 {
     const struct wml_value *q = p->a.q.bnsh, *k = p->k.new, *v = p->v.new;
+    if (p->k.whole == p->v.whole) return refuse(p, "keys are the values");
     if (!p->k.past != !p->v.past) return refuse(p, "keys have a past and values none, or the other way");
     if (wml_value_rank(k) != 4 || wml_value_rank(v) != 4 || size_of(k, 1) < 1) return refuse(p, "the heads of keys or values are not known");
     p->groups = size_of(k, 1);
@@ -105,11 +63,7 @@ static bool streams_fit(struct plan *p)
     if (!wml_same_axis(q, 0, k, 0) || !wml_same_axis(q, 0, v, 0)) return refuse(p, "queries, keys and values have different batches");
     if (!p->k.past && p->groups == p->a.q.heads) return false; /* an encoder's */
     if (!p->k.past) return true;
-    const struct wml_value *past[] = {p->k.past, p->v.past}, *new[] = {k, v};
-    for (size_t i = 0; i < 2; i++)
-        if (wml_value_rank(past[i]) != 4 || size_of(past[i], 1) != p->groups || size_of(past[i], 3) != size_of(new[i], 3) ||
-            !wml_same_axis(past[i], 0, new[i], 0))
-            return refuse(p, "past keys or values have other heads than the new ones");
+    if (!wml_stream_joins(&p->k) || !wml_stream_joins(&p->v)) return refuse(p, "past keys or values have other heads than the new ones");
     if (!wml_same_axis(q, 2, k, 2) || !wml_same_axis(q, 2, v, 2)) return refuse(p, "there are not as many new keys as queries");
     return can_take_whole(p);
 }
@@ -268,15 +222,6 @@ static struct wml_node *microsoft_node(struct plan *p, struct wml_value *const *
     return n;
 }
 
-/* The operator gives the joined keys or values. */
-static void take_whole(struct wml_node *n, size_t slot, struct stream *s)
-{
-    struct wml_node *join = s->whole->def;
-    if (!s->past) return;
-    wml_node_take_output(n, slot, s->whole);
-    wml_prune(join);
-}
-
 static void rewrite(struct plan *p)
 {
     struct wml_attention *a = &p->a;
@@ -285,8 +230,10 @@ static void rewrite(struct plan *p)
     struct wml_value *mask = needs_mask ? wml_attention_mask(a, a->join, true) : NULL;
     struct wml_node *n = p->standard ? onnx_node(p, qkv, mask) : microsoft_node(p, qkv, mask);
     wml_attention_set_scale(n, p->scale, a->q.size);
-    take_whole(n, KEY, &p->k);
-    take_whole(n, VALUE, &p->v);
+    if (p->k.past) {
+        wml_stream_take_whole(n, KEY, &p->k);
+        wml_stream_take_whole(n, VALUE, &p->v);
+    }
     wml_attention_finish(a, n, true);
 }
 
@@ -302,8 +249,8 @@ static void visit(struct wml_symbols *symbols, struct lengths *known, struct wml
     else if (!a->q.bnsh || !a->k.bnsh || !a->v.bnsh) refuse(&p, "keys are transposed while they are split into heads");
     else {
         p.scale = a->scale * a->q.bnsh_factor * a->k.bnsh_factor;
-        stream_of(r, a->k.bnsh, &p.k);
-        stream_of(r, a->v.bnsh, &p.v);
+        wml_stream_of(r, a->k.bnsh, &p.k);
+        wml_stream_of(r, a->v.bnsh, &p.v);
         if (!(p.scale > 0)) refuse(&p, "the scale is not above 0");
         else if (!streams_fit(&p) || !wml_attention_mask_fits(a)) return;
         else if (p.standard || suits_microsoft(&p)) rewrite(&p);
@@ -321,12 +268,13 @@ static bool note(void *arg, struct wml_graph *g)
 
 static bool run(struct wml_pass_run *r, struct wml_err *err)
 {
-    size_t n, before = r->applied;
-    struct wml_node **softmax = wml_nodes_of(r, "Softmax", &n);
+    size_t n, n_there, before = r->applied;
+    struct wml_node **softmax = wml_nodes_of(r, "Softmax", &n), **there = wml_nodes_of(r, "Attention", &n_there);
     struct wml_symbols *symbols = wml_symbols_new(r);
     struct lengths known = {0};
     wml_model_each_graph(r->model, note, symbols);
     for (size_t i = 0; i < n; i++) visit(symbols, &known, softmax[i]);
+    for (size_t i = 0; i < n_there; i++) wml_attention_absorb(r, there[i]);
     return r->applied == before || wml_graph_sort(r->model->graph, err);
 }
 
