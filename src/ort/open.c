@@ -128,6 +128,12 @@ static void free_ort(struct wml_ort *o)
     free(o);
 }
 
+/* On Linux it writes a database in the user's cache, flushed to the disk, and a log, before the API can switch it off. */
+static void no_telemetry(void)
+{
+    wml_env_set("ORT_DISABLE_TELEMETRY", "1");
+}
+
 bool wml_ort_open(struct wml_ctx *cx, struct wml_ort **out, struct wml_err *err)
 {
     if (cx->ort) {
@@ -138,6 +144,7 @@ bool wml_ort_open(struct wml_ctx *cx, struct wml_ort **out, struct wml_err *err)
     o->cx = cx;
     o->log_lock = wml_mutex_new();
     wml_ort_prepare_process();
+    no_telemetry();
     if (!find_library(o, err)) goto fail;
     const OrtApi *api = o->api;
     o->compile = api->GetCompileApi();

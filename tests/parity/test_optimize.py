@@ -39,6 +39,16 @@ def test_twice_is_once(winml, tmp_path, name):
     assert a.read_bytes() == c.read_bytes(), "optimizing again changes nothing"
 
 
+def test_nothing_is_kept_about_the_user(winml, tmp_path):
+    home, temp = tmp_path / "home", tmp_path / "temp"
+    home.mkdir()
+    temp.mkdir()
+    r = winml("optimize", "-m", model("ocr-cls"), "-o", tmp_path / "o.onnx", "--verify", HOME=str(home),
+              XDG_CACHE_HOME=str(home / "cache"), TMPDIR=str(temp), WINML_ORT=ORT_LIBRARY)
+    assert r.code == 0, r.err
+    assert not os.listdir(home) and not os.listdir(temp), "ONNX Runtime's telemetry writes there"
+
+
 def test_verify_with_given_inputs(winml, tmp_path):
     data = tmp_path / "in.npz"
     np.savez(data, input=np.random.rand(1, 576).astype("f"), state=np.zeros((2, 1, 128), "f"), sr=np.array(16000, "i8"))
