@@ -84,6 +84,9 @@ bool wml_ort_config(const struct wml_ort *o, OrtSessionOptions *so, const char *
 /* Opens m with finished options; no inputs or outputs are read. */
 bool wml_ort_create(struct wml_ort *o, const struct wml_model_source *m, const OrtSessionOptions *so, OrtSession **out,
                     struct wml_err *err);
+/* Only loaded and checked, which gives every value its type; it cannot run. Bytes only. */
+bool wml_ort_load(struct wml_ort *o, const struct wml_model_source *m, const OrtSessionOptions *so, OrtSession **out,
+                  struct wml_err *err);
 /* False when an EP of opts failed to start while a session was made. Clear o->refusal before. */
 bool wml_ort_check_refusal(struct wml_ort *o, const struct wml_session_opts *opts, struct wml_err *err);
 /* "file.onnx", or "the model" for bytes. */

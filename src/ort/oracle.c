@@ -10,8 +10,8 @@ static const struct wml_pair no_prepacking[] = {{"session.disable_prepacking", "
 bool wml_oracle_types(struct wml_ort *o, const struct wml_model_source *m, struct wml_arena *arena,
                       struct wml_oracle_type **out, size_t *n, struct wml_err *err)
 {
-    /* One thread: the session never runs, and a pool costs more than the question. */
-    const struct wml_session_opts opts = {.threads = 1, .config = no_prepacking, .n_config = 1};
+    /* One thread: a pool costs more than the question. */
+    const struct wml_session_opts opts = {.threads = 1, .look_only = true};
     struct wml_session *s = NULL;
     *out = NULL;
     *n = 0;

@@ -29,6 +29,18 @@ bool wml_ort_create(struct wml_ort *o, const struct wml_model_source *m, const O
     return ok ? true : wml_wrap(err, "cannot load %s", m->path);
 }
 
+/* The model editor's sessions wait for more nodes before kernels are made: loading alone is what a question about types
+ * needs, and an operator without a kernel does not end it. */
+bool wml_ort_load(struct wml_ort *o, const struct wml_model_source *m, const OrtSessionOptions *so, OrtSession **out,
+                  struct wml_err *err)
+{
+    const OrtModelEditorApi *editor = o->api->GetModelEditorApi();
+    if (!editor || m->path) return wml_ort_create(o, m, so, out, err);
+    if (!wml_check_cancel(o->cx, err)) return false;
+    if (!m->bytes.len) return wml_fail(err, WML_E_LOAD, "the model is empty");
+    return wml_ort_ok(o, editor->CreateModelEditorSessionFromArray(o->env, m->bytes.ptr, m->bytes.len, so, out), WML_E_LOAD, err);
+}
+
 enum side { INPUT, OPTIONAL, OUTPUT };
 
 static OrtStatus *name_of(const struct wml_session *s, enum side side, size_t i, char **out)
@@ -113,7 +125,8 @@ bool wml_session_open(struct wml_ort *o, const struct wml_model_source *m, const
     s->label = wml_arena_cstr(&s->arena, wml_path_name(wml_str(wml_ort_label(m))));
     if (!wml_ort_options(o, m, opts ? opts : &plain, &so, err)) goto done;
     wml_buf_clear(&o->refusal);
-    if (!wml_ort_create(o, m, so, &s->session, err) || !wml_ort_check_refusal(o, opts, err)) goto done;
+    bool look = opts && opts->look_only;
+    if (!(look ? wml_ort_load : wml_ort_create)(o, m, so, &s->session, err) || !wml_ort_check_refusal(o, opts, err)) goto done;
     if (!read_all(s, err)) goto done;
     ok = true;
 done:

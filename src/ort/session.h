@@ -22,6 +22,7 @@ struct wml_session_opts { /* zero: CPU, no optimisation, quiet */
     const struct wml_pair *config; /* session config entries */
     size_t n_config;
     unsigned threads;      /* intra-op; 0: ORT's choice */
+    bool look_only;        /* loaded, not prepared: its types can be read, it never runs. No kernels, no EPs */
     bool record_placement; /* for wml_session_placement */
     bool no_cpu_fallback;
     const char *profile_prefix; /* ORT profiling to <prefix>_<time>.json; NULL: off */
