@@ -5,14 +5,12 @@
 
 #include "flow/optimize_internal.h"
 #include "flow/output.h"
+#include "flow/source.h"
 #include "graph/edit.h"
 #include "graph/graph.h"
-#include "onnx/epctx.h"
 #include "os/file.h"
 #include "os/path.h"
 #include "os/sys.h"
-
-enum { OPSET_MAX = 28 };
 
 static bool count_node(void *arg, struct wml_node *n)
 {
@@ -37,22 +35,6 @@ void wml_op_counts_release(struct wml_op_counts *c)
 {
     wml_map_release(&c->map);
     wml_arena_release(&c->arena);
-}
-
-static bool check_model(struct wml_optimize_run *r, struct wml_err *err)
-{
-    struct wml_epctx_list contexts = {0};
-    wml_epctx_find(r->model, &contexts);
-    bool compiled = contexts.v.len > 0;
-    if (compiled) {
-        struct wml_str source = contexts.v.at[0].source;
-        if (!source.len) source = WML_STR("an EP");
-        wml_fail(err, WML_E_USAGE, "%s is already compiled for %.*s", r->args->model, WML_ARG(source));
-        wml_hint(err, "optimize the original ONNX model, then compile that");
-    }
-    wml_epctx_list_release(&contexts);
-    return !compiled && (wml_model_check(r->model, err) || wml_wrap(err, "%s", r->args->model)) &&
-           (wml_model_check_versions(r->model, WML_IR_MAX, OPSET_MAX, err) || wml_wrap(err, "%s", r->args->model));
 }
 
 void wml_optimize_warn(struct wml_optimize_run *r, struct wml_str text)
@@ -170,7 +152,7 @@ bool wml_optimize_load(struct wml_optimize_run *r, const struct wml_env *env, st
     wml_model_free(r->model);
     r->model = NULL;
     r->oracle.open = r->oracle.nodes = 0;
-    if (!wml_onnx_load(r->args->model, &r->model, err) || !check_model(r, err)) return false;
+    if (!wml_source_load(r->args->model, "optimize", &r->model, err)) return false;
     if (!r->bytes_before) note_files(r);
     if (!check_overwritten(r, err)) return false;
     separate_weights(r);

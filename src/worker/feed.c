@@ -182,26 +182,56 @@ static bool check_names(const struct wml_io *input, size_t n, const struct wml_n
     return ok;
 }
 
+static bool take_all(struct wml_feed *f, const struct wml_io *input, size_t n, const struct wml_npys *arrays, const char *path,
+                     struct wml_err *err)
+{
+    if (!check_names(input, n, arrays, path, err)) return false;
+    for (size_t i = 0; i < n; i++)
+        if (!take(f, &input[i], wml_npys_find(arrays, wml_str(input[i].name)), err)) return false;
+    return true;
+}
+
 static bool read_data(struct wml_feed *f, const struct wml_io *input, size_t n, const char *path,
                       struct wml_err *err)
 {
     struct wml_npys arrays = {0};
-    bool ok = wml_npy_load(path, &arrays, err) && check_names(input, n, &arrays, path, err);
-    for (size_t i = 0; ok && i < n; i++)
-        ok = take(f, &input[i], wml_npys_find(&arrays, wml_str(input[i].name)), err);
+    bool ok = wml_npy_load(path, &arrays, err) && take_all(f, input, n, &arrays, path, err);
     wml_npys_release(&arrays);
+    return ok;
+}
+
+static bool are_numeric(const struct wml_io *input, size_t n, struct wml_err *err)
+{
+    for (size_t i = 0; i < n; i++)
+        if (input[i].kind != WML_IO_TENSOR || !wml_dtype_info((int)input[i].dtype)->bits)
+            return wml_fail(err, WML_E_UNSUPPORTED, "input '%s' is no numeric tensor: winml cannot make values for it", input[i].name);
+    return true;
+}
+
+static void note_batch(struct wml_feed *f)
+{
+    for (size_t i = 0; i < f->view.len; i++)
+        if (f->view.at[i].rank) {
+            f->batch = f->view.at[i].dim[0];
+            return;
+        }
+}
+
+bool wml_feed_arrays(const struct wml_io *input, size_t n, const struct wml_npys *arrays, const char *path, struct wml_feed *out,
+                     struct wml_err *err)
+{
+    *out = (struct wml_feed){.batch = 1};
+    bool ok = are_numeric(input, n, err) && take_all(out, input, n, arrays, path, err);
+    if (ok) note_batch(out);
+    else wml_feed_release(out);
     return ok;
 }
 
 bool wml_feed_make(const struct wml_io *input, size_t n, const struct wml_feed_spec *spec,
                    struct wml_feed *out, struct wml_err *err)
 {
-    bool ok = true;
+    bool ok = are_numeric(input, n, err);
     *out = (struct wml_feed){.batch = 1};
-    for (size_t i = 0; ok && i < n; i++)
-        if (input[i].kind != WML_IO_TENSOR || !wml_dtype_info((int)input[i].dtype)->bits)
-            ok = wml_fail(err, WML_E_UNSUPPORTED, "input '%s' is no numeric tensor: winml cannot make values "
-                          "for it", input[i].name);
     for (size_t i = 0; ok && i < spec->n_shapes; i++) {
         bool known = false;
         for (size_t k = 0; k < n; k++) known = known || wml_str_is(spec->shape[i].name, input[k].name);
@@ -212,12 +242,8 @@ bool wml_feed_make(const struct wml_io *input, size_t n, const struct wml_feed_s
     if (ok && spec->data) ok = read_data(out, input, n, spec->data, err);
     else
         for (size_t i = 0; ok && i < n; i++) ok = generate(out, &input[i], spec, err);
-    for (size_t i = 0; ok && i < out->view.len; i++)
-        if (out->view.at[i].rank) {
-            out->batch = out->view.at[i].dim[0];
-            break;
-        }
-    if (!ok) wml_feed_release(out);
+    if (ok) note_batch(out);
+    else wml_feed_release(out);
     return ok;
 }
 

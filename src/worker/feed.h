@@ -38,6 +38,10 @@ struct wml_feed { /* owns everything it points at */
  * tensor (named). String inputs are refused. */
 bool wml_feed_make(const struct wml_io *input, size_t n, const struct wml_feed_spec *spec,
                    struct wml_feed *out, struct wml_err *err);
+/* From arrays: one for every input, and no other. path: what messages call them. */
+struct wml_npys;
+bool wml_feed_arrays(const struct wml_io *input, size_t n, const struct wml_npys *arrays, const char *path, struct wml_feed *out,
+                     struct wml_err *err);
 void wml_feed_release(struct wml_feed *f);
 
 /* Specs in job requests: {"seed":0,"batch":1,"small":false,"shapes":{"x":[1,3]},"dims":{"N":1},

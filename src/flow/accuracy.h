@@ -1,0 +1,27 @@
+/* flow/accuracy.h - how far a quantised model's answers lie from the float model's, over samples, on the CPU. */
+#ifndef WML_FLOW_ACCURACY_H
+#define WML_FLOW_ACCURACY_H
+
+#include "flow/samples.h"
+#include "graph/model.h"
+
+struct wml_accuracy_row { /* one output, over all samples */
+    const char *name;
+    bool comparable; /* float tensors of equal size on both sides */
+    double cosine, sqnr_db, max_abs;
+    uint64_t not_finite; /* elements that are NaN or infinite in the result only */
+};
+
+struct wml_accuracy {
+    struct wml_arena arena;
+    WML_VEC(struct wml_accuracy_row) row;
+    size_t samples; /* 0: not measured */
+};
+
+/* before, after: files. Stops after budget_ms (0: no limit), but not before one sample is done; when the first run of
+ * `before` takes longer than that, WML_E_TIMEOUT. */
+bool wml_accuracy_measure(struct wml_ctx *cx, const char *before, const char *after, const struct wml_samples_spec *samples,
+                          uint64_t budget_ms, struct wml_accuracy *out, struct wml_err *err);
+void wml_accuracy_release(struct wml_accuracy *a);
+
+#endif

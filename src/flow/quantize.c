@@ -1,0 +1,141 @@
+/* quantize: methods over the graph in memory, one after another; the file is written once, into a private folder, its
+ * answers are compared with the source's, then it is renamed into place. */
+#include "flow/quantize_internal.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+
+#include "flow/ranges.h"
+#include "flow/source.h"
+#include "graph/edit.h"
+#include "graph/graph.h"
+#include "opset/opset.h"
+#include "ops/ops.h"
+#include "os/sys.h"
+#include "quant/overrides.h"
+#include "quant/qdq.h"
+
+static const uint64_t ACCURACY_AUTO_MAX = UINT64_C(2) << 30, ACCURACY_AUTO_MS = 3000;
+
+void wml_quantize_warn(struct wml_quantize_run *r, const char *fmt, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    WML_PUSH_IN(&r->arena, &r->warning, wml_arena_cstr(&r->arena, wml_str(text)));
+}
+
+static bool find_quantized(void *arg, struct wml_node *n)
+{
+    bool *found = arg;
+    bool contrib = wml_str_is(n->domain, "com.microsoft") &&
+                   (wml_str_is(n->op_type, "MatMulNBits") || wml_str_is(n->op_type, "QuantizeLinear") || wml_str_is(n->op_type, "DequantizeLinear"));
+    *found = contrib || wml_op_has(n, WML_OP_QUANT);
+    return !*found;
+}
+
+static bool load(struct wml_quantize_run *r, struct wml_err *err)
+{
+    if (!wml_source_load(r->args->model, "quantize", &r->model, err) || !wml_staged_guard(&r->staged, r->model, err)) return false;
+    if (r->model->ir_version < WML_IR_SEPARATE_WEIGHTS) {
+        wml_quantize_warn(r, "IR version %" PRId64 " became %d: weights are no longer inputs of the model", r->model->ir_version,
+                          WML_IR_SEPARATE_WEIGHTS);
+        wml_model_raise_ir(r->model, WML_IR_SEPARATE_WEIGHTS);
+    }
+    wml_graph_walk(r->model->graph, find_quantized, &r->quantized_before);
+    if (r->quantized_before) wml_quantize_warn(r, "the model is quantised in part already: that part stays as it is");
+    return true;
+}
+
+static bool set_opset(void *arg, struct wml_model *m, int64_t opset, struct wml_err *err)
+{
+    size_t n_unsure;
+    (void)arg;
+    return wml_opset_convert(m, opset, &n_unsure, err);
+}
+
+static struct wml_samples_spec samples_of(const struct wml_quantize_run *r)
+{
+    const struct wml_quantize_args *a = r->args;
+    return (struct wml_samples_spec){.data = a->data, .count = a->samples,
+                                     .feed = {.seed = a->seed, .shape = a->shape, .n_shapes = a->n_shapes, .dim = a->dim, .n_dims = a->n_dims}};
+}
+
+static bool calibrate(struct wml_quantize_run *r, struct wml_quantize_step *s, const struct wml_quant_env *env, struct wml_err *err)
+{
+    const struct wml_quantize_args *a = r->args;
+    struct wml_calibration_spec spec = {.method = a->method, .range = a->range, .cache = a->cache, .samples = samples_of(r)};
+    struct wml_qdq_values want = {0};
+    spec.range.integer = s->opts.activation;
+    if (!wml_qdq_wanted(r->model, &s->opts, env, &want, err)) return false;
+    if (!wml_flow_calibrate(r->cx, r->model, want.at, want.len, &spec, &r->calibration, err)) return false;
+    s->opts.ranges = &r->calibration.ranges;
+    return true;
+}
+
+static bool apply(struct wml_quantize_run *r, struct wml_quantize_step *s, struct wml_err *err)
+{
+    struct wml_quant_env env = {.arg = &r->oracle, .infer_types = wml_flow_env(&r->oracle).infer_types, .set_opset = set_opset};
+    struct wml_quant_run run = {.model = r->model, .opts = &s->opts, .env = &env, .cx = r->cx, .result = &s->result};
+    uint64_t start = wml_now_ns();
+    r->oracle.open = r->oracle.nodes = 0;
+    if (s->method->needs_ranges && !calibrate(r, s, &env, err)) return false;
+    wml_note_progress(r->cx, s->method->label, r->staged.name, 0, 0, NULL);
+    if (!s->method->apply(&run, err)) return wml_wrap(err, "%s", r->args->model);
+    s->ms = (double)(wml_now_ns() - start) / 1e6;
+    return true;
+}
+
+/* Answers that got worse are shown, not judged: how much is too much, the user knows. */
+static bool measure(struct wml_quantize_run *r, struct wml_err *err)
+{
+    const struct wml_quantize_args *a = r->args;
+    struct wml_samples_spec samples = samples_of(r);
+    struct wml_err why = {0};
+    bool asked = a->accuracy == WML_VERIFY_ON;
+    if (a->accuracy == WML_VERIFY_OFF) r->accuracy_note = "not measured: switched off";
+    else if (!asked && r->staged.bytes_before > ACCURACY_AUTO_MAX)
+        r->accuracy_note = "not measured: a model above 2 GiB takes long to run; ask with --accuracy";
+    if (r->accuracy_note) return true;
+    wml_model_ranges(r->model, &r->arena, &samples.feed);
+    if (wml_accuracy_measure(r->cx, a->model, r->staged.path, &samples, asked ? 0 : ACCURACY_AUTO_MS, &r->accuracy, &why)) return true;
+    bool source = wml_str_starts(wml_str(why.msg), "the source");
+    if (why.code == WML_E_CANCELLED || asked || !source) {
+        *err = why;
+        if (!source && why.code != WML_E_CANCELLED) wml_wrap(err, "the quantized model does not run on the CPU, nothing was written");
+        return wml_hint(err, "--no-accuracy writes it anyway");
+    }
+    r->accuracy_note = why.code == WML_E_TIMEOUT ? "not measured: one run takes more than 3 s; ask with --accuracy"
+                                                 : wml_arena_fmt(&r->arena, "not measured: %.300s", why.msg).ptr;
+    return true;
+}
+
+static void release(struct wml_quantize_run *r, struct wml_err *err)
+{
+    wml_accuracy_release(&r->accuracy);
+    wml_calibration_release(&r->calibration);
+    wml_model_free(r->model);
+    wml_staged_release(&r->staged, err);
+    wml_flow_oracle_release(&r->oracle);
+    wml_arena_release(&r->arena);
+}
+
+bool wml_flow_quantize(const struct wml_quantize_args *a, struct wml_ctx *cx, struct wml_report *out, struct wml_err *err)
+{
+    struct wml_quantize_run r = {.args = a, .cx = cx, .oracle = {.cx = cx}};
+    uint64_t start = wml_now_ns();
+    const char *output;
+    bool ok = wml_quantize_plan(&r, &output, err) && wml_staged_prepare(&r.staged, a->model, output, a->overwrite, err);
+    wml_note_progress(cx, "Reading", a->model, 0, 0, NULL);
+    ok = ok && load(&r, err);
+    for (size_t i = 0; ok && i < r.n_steps; i++) ok = apply(&r, &r.step[i], err);
+    wml_note_progress(cx, "Saving", r.staged.name, 0, 0, NULL);
+    ok = ok && wml_staged_write(&r.staged, r.model, ".winml-quantize-", err) && measure(&r, err) && wml_staged_publish(&r.staged, err);
+    wml_end_progress(cx);
+    r.ms = (double)(wml_now_ns() - start) / 1e6;
+    if (ok) wml_quantize_report(&r, out);
+    release(&r, ok ? NULL : err);
+    return ok;
+}

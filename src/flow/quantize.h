@@ -1,0 +1,35 @@
+/* flow/quantize.h - the verb `quantize`. */
+#ifndef WML_FLOW_QUANTIZE_H
+#define WML_FLOW_QUANTIZE_H
+
+#include "calib/calib.h"
+#include "ep/ep.h"
+#include "flow/optimize.h"
+#include "quant/quant.h"
+
+struct wml_quantize_args {
+    const char *model, *output; /* output NULL: beside the model, named after the precision */
+    bool overwrite;
+    const char *const *precision; /* passes in order; none: "auto" */
+    size_t n_precisions;
+    struct wml_quant_opts quant; /* what was typed: types 0 and symmetry DEFAULT follow the precision */
+    const char *overrides;       /* JSON file, or NULL */
+    bool has_target;             /* an EP or a device was named: its rules hold */
+    struct wml_target_spec target;
+    /* calibration */
+    const char *method; /* calib/calib.h */
+    struct wml_range_opts range;
+    size_t samples;
+    uint64_t seed;
+    const char *data, *cache; /* cache: read when it is there, else written */
+    const struct wml_feed_shape *shape;
+    size_t n_shapes;
+    const struct wml_feed_dim *dim;
+    size_t n_dims;
+    enum wml_verify_choice accuracy; /* run source and result on samples and compare */
+    const char *ignored; /* options without effect, for a warning; NULL: none */
+};
+
+bool wml_flow_quantize(const struct wml_quantize_args *a, struct wml_ctx *cx, struct wml_report *r, struct wml_err *err);
+
+#endif

@@ -1,0 +1,43 @@
+/* flow/quantize_internal.h - the parts of `quantize`. Internal to src/flow. */
+#ifndef WML_FLOW_QUANTIZE_INTERNAL_H
+#define WML_FLOW_QUANTIZE_INTERNAL_H
+
+#include "flow/accuracy.h"
+#include "flow/calibrate.h"
+#include "flow/oracle.h"
+#include "flow/quantize.h"
+#include "flow/staged.h"
+#include "quant/precision.h"
+
+struct wml_quantize_step {
+    const struct wml_quant_step *what;
+    const struct wml_quant_method *method;
+    struct wml_quant_opts opts;
+    struct wml_quant_result result;
+    double ms;
+};
+
+struct wml_quantize_run {
+    const struct wml_quantize_args *args;
+    struct wml_ctx *cx;
+    struct wml_arena arena;
+    struct wml_flow_oracle oracle;
+    struct wml_model *model;
+    struct wml_staged staged;
+    const char *precision; /* "w8a16", "int4 -> fp16" */
+    struct wml_quantize_step *step;
+    size_t n_steps;
+    bool quantized_before; /* the source has Q/DQ or other quantised nodes */
+    struct wml_calibration calibration;
+    struct wml_accuracy accuracy;
+    const char *accuracy_note; /* why it was not measured, or NULL */
+    double ms;
+    WML_VEC(const char *) warning;
+};
+
+/* What the precisions stand for: r->step, r->precision, and the name of the output. */
+bool wml_quantize_plan(struct wml_quantize_run *r, const char **output, struct wml_err *err);
+void wml_quantize_warn(struct wml_quantize_run *r, const char *fmt, ...) WML_PRINTF(2, 3);
+void wml_quantize_report(const struct wml_quantize_run *r, struct wml_report *out);
+
+#endif

@@ -1,0 +1,58 @@
+/* From the names of precisions to methods with their options. */
+#include "flow/output.h"
+#include "flow/quantize_internal.h"
+#include "os/path.h"
+
+static bool add_step(struct wml_quantize_run *r, const struct wml_quant_step *what, struct wml_err *err)
+{
+    const struct wml_quantize_args *a = r->args;
+    struct wml_quantize_step *s = &r->step[r->n_steps++];
+    *s = (struct wml_quantize_step){.what = what, .method = wml_quant_find(what->method), .opts = a->quant};
+    if (!s->method) return wml_fail(err, WML_E_UNSUPPORTED, "%s is not available in this version", what->method);
+    if (!s->opts.weight) s->opts.weight = what->weight ? what->weight : WML_U8;
+    if (!s->opts.activation) s->opts.activation = what->activation ? what->activation : WML_U8;
+    if (!s->opts.bits) s->opts.bits = what->bits;
+    if (!s->opts.accuracy_level) s->opts.accuracy_level = what->accuracy_level;
+    return true;
+}
+
+/* ORT's kernels have no such pair; better said before the calibration than after it. */
+static bool check_types(const struct wml_quantize_run *r, struct wml_err *err)
+{
+    for (size_t i = 0; i < r->n_steps; i++) {
+        const struct wml_quantize_step *s = &r->step[i];
+        if (strcmp(s->what->method, "qdq") != 0 || s->opts.activation != WML_I8 || s->opts.weight != WML_U8) continue;
+        wml_fail(err, WML_E_USAGE, "activations of int8 need weights of int8: ONNX Runtime has no kernels for uint8 weights beside them");
+        return wml_hint(err, "add --weight-type int8, or use --activation-type uint8");
+    }
+    return true;
+}
+
+bool wml_quantize_plan(struct wml_quantize_run *r, const char **output, struct wml_err *err)
+{
+    static const char *const fallback[] = {"auto"};
+    const struct wml_quantize_args *a = r->args;
+    const char *const *name = a->n_precisions ? a->precision : fallback;
+    size_t n = a->n_precisions ? a->n_precisions : 1;
+    struct wml_buf title = {0}, suffix = {0}, path = {0};
+    bool ok = true;
+    r->step = WML_NEW_ARRAY(&r->arena, struct wml_quantize_step, n * WML_PRECISION_STEPS);
+    for (size_t i = 0; ok && i < n; i++) {
+        const struct wml_precision *p = wml_precision_find(name[i], err);
+        ok = p != NULL;
+        for (size_t k = 0; ok && k < WML_PRECISION_STEPS && p->step[k].method; k++) ok = add_step(r, &p->step[k], err);
+        wml_buf_fmt(&title, "%s%s", i ? " -> " : "", name[i]);
+        if (n > 1) wml_buf_fmt(&suffix, "_%s", name[i]);
+        else if (ok) wml_buf_cstr(&suffix, p->suffix);
+    }
+    wml_buf_cstr(&suffix, ".onnx");
+    ok = ok && check_types(r, err);
+    r->precision = wml_arena_cstr(&r->arena, wml_buf_view(&title));
+    if (a->output) wml_buf_cstr(&path, a->output);
+    else wml_output_beside(&path, a->model, NULL, wml_buf_text(&suffix));
+    *output = wml_arena_cstr(&r->arena, wml_buf_view(&path));
+    wml_buf_release(&title);
+    wml_buf_release(&suffix);
+    wml_buf_release(&path);
+    return ok;
+}

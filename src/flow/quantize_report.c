@@ -1,0 +1,107 @@
+/* The report of `quantize`: what was done, with what data, and how far the answers moved. */
+#include <inttypes.h>
+#include <math.h>
+
+#include "flow/quantize_internal.h"
+
+static void put_types(struct wml_item *root, const struct wml_quantize_run *r)
+{
+    for (size_t i = 0; i < r->n_steps; i++) {
+        const struct wml_quantize_step *s = &r->step[i];
+        const char *method = s->what->method;
+        if (strcmp(method, "qdq") != 0) continue;
+        const struct wml_calibration *c = &r->calibration;
+        wml_item_cstr(root, "weight_type", "Weight type", wml_dtype_name((int)s->opts.weight));
+        wml_item_cstr(root, "activation_type", "Activation type", wml_dtype_name((int)s->opts.activation));
+        if (!c->from_cache) wml_item_int(root, "samples", "Samples", (int64_t)c->samples, WML_SHOW_COUNT);
+        wml_item_cstr(root, "method", "Method", r->args->method);
+        wml_item_cstr(root, "dataset", "Dataset", c->data);
+        wml_item_bool(root, "random_data", NULL, c->random);
+        return;
+    }
+}
+
+static void put_steps(struct wml_item *root, const struct wml_quantize_run *r)
+{
+    struct wml_item *steps = wml_item_array(root, "passes", NULL);
+    size_t q = 0, nodes = 0;
+    for (size_t i = 0; i < r->n_steps; i++) {
+        const struct wml_quantize_step *s = &r->step[i];
+        struct wml_item *step = wml_item_object(steps, NULL, NULL);
+        wml_item_cstr(step, "pass", NULL, s->method->name);
+        wml_item_int(step, "nodes", NULL, (int64_t)s->result.nodes, WML_SHOW_COUNT);
+        wml_item_int(step, "weights", NULL, (int64_t)s->result.weights, WML_SHOW_COUNT);
+        wml_item_int(step, "quantize_nodes", NULL, (int64_t)s->result.q, WML_SHOW_COUNT);
+        wml_item_int(step, "dequantize_nodes", NULL, (int64_t)s->result.dq, WML_SHOW_COUNT);
+        wml_item_num(step, "ms", NULL, s->ms, 1, WML_SHOW_MS);
+        q += s->result.q + s->result.dq;
+        nodes += s->result.nodes;
+    }
+    if (q) wml_item_int(root, "qdq_nodes_inserted", "QDQ nodes inserted", (int64_t)q, WML_SHOW_COUNT);
+    wml_item_int(root, "nodes_quantized", "Nodes converted", (int64_t)nodes, WML_SHOW_COUNT);
+}
+
+static void put_accuracy(struct wml_item *root, const struct wml_quantize_run *r)
+{
+    static const struct wml_column columns[] = {{.key = "output", .label = "Output"},
+                                                {.key = "cosine", .label = "Cosine", .right = true},
+                                                {.key = "sqnr_db", .label = "SQNR dB", .right = true},
+                                                {.key = "max_abs", .label = "Max abs", .right = true}};
+    struct wml_item *accuracy = wml_item_object(root, "accuracy", NULL);
+    wml_item_int(accuracy, "samples", NULL, (int64_t)r->accuracy.samples, WML_SHOW_PLAIN);
+    if (r->accuracy_note) wml_item_cstr(accuracy, "note", "Accuracy", r->accuracy_note);
+    if (!r->accuracy.samples) return;
+    struct wml_str title = wml_arena_fmt((struct wml_arena *)&r->arena, "Against the float model, %zu sample%s of %s", r->accuracy.samples,
+                                         r->accuracy.samples > 1 ? "s" : "", r->args->data ? r->args->data : "random data");
+    struct wml_item *table = wml_item_table(accuracy, "outputs", wml_item_name(root, title), columns, WML_COUNT(columns));
+    for (size_t i = 0; i < r->accuracy.row.len; i++) {
+        const struct wml_accuracy_row *row = &r->accuracy.row.at[i];
+        struct wml_item *item = wml_table_row(table);
+        wml_item_cstr(item, "output", NULL, row->name);
+        if (row->comparable) {
+            wml_item_num(item, "cosine", NULL, row->cosine, 6, WML_SHOW_PLAIN);
+            wml_item_num(item, "sqnr_db", NULL, row->sqnr_db, 2, WML_SHOW_PLAIN);
+            wml_item_num(item, "max_abs", NULL, row->max_abs, 9, WML_SHOW_SCIENCE);
+        }
+        wml_item_int(item, "not_finite", NULL, (int64_t)row->not_finite, WML_SHOW_COUNT);
+        if (row->not_finite)
+            wml_item_line(root, WML_TONE_WARN, "Warning: output '%s' has %" PRIu64 " values that are infinite or no number in the result only",
+                          row->name, row->not_finite);
+    }
+}
+
+static void put_notes(struct wml_item *root, const struct wml_quantize_run *r)
+{
+    struct wml_item *notes = wml_item_array(root, "notes", NULL);
+    size_t shown = 0, all = 0;
+    for (size_t i = 0; i < r->n_steps; i++)
+        for (size_t k = 0; k < r->step[i].result.note.len; k++, all++) {
+            const struct wml_quant_note *n = &r->step[i].result.note.at[k];
+            struct wml_item *note = wml_item_object(notes, NULL, NULL);
+            wml_item_str(note, "subject", NULL, n->subject);
+            wml_item_str(note, "text", NULL, n->text);
+            if (shown++ < 8) wml_item_line(root, WML_TONE_DIM, "Note: %.*s: %.*s", WML_ARG(n->subject), WML_ARG(n->text));
+        }
+    if (all > 8) wml_item_line(root, WML_TONE_DIM, "... and %zu more notes; -f json has all", all - 8);
+    struct wml_item *warnings = wml_item_array(root, "warnings", NULL);
+    for (size_t i = 0; i < r->warning.len; i++) {
+        wml_item_cstr(warnings, NULL, NULL, r->warning.at[i]);
+        wml_item_line(root, WML_TONE_WARN, "Warning: %s", r->warning.at[i]);
+    }
+}
+
+void wml_quantize_report(const struct wml_quantize_run *r, struct wml_report *out)
+{
+    struct wml_item *root = wml_report_root(out);
+    wml_item_int(root, "schema_version", NULL, 1, WML_SHOW_PLAIN);
+    wml_item_cstr(root, "input", "Input", r->args->model);
+    wml_item_cstr(root, "output", "Output", r->staged.output);
+    wml_item_cstr(root, "precision", "Precision", r->precision);
+    put_types(root, r);
+    put_steps(root, r);
+    wml_item_int(root, "size_before", "Size before", (int64_t)r->staged.bytes_before, WML_SHOW_BYTES);
+    wml_item_int(root, "size_after", "Size after", (int64_t)r->staged.bytes_after, WML_SHOW_BYTES);
+    put_accuracy(root, r);
+    put_notes(root, r);
+    wml_item_num(root, "total_ms", "Total time", r->ms, 1, WML_SHOW_MS);
+}

@@ -1,0 +1,155 @@
+/* Samples for calibration. Files of arrays are read once and cut along their axis of samples. */
+#include "flow/samples.h"
+
+#include <inttypes.h>
+
+#include "os/file.h"
+#include "os/path.h"
+#include "text/npy.h"
+
+struct wml_samples {
+    struct wml_samples_spec spec;
+    const struct wml_io *input;
+    size_t n_inputs, count;
+    struct wml_arena arena;
+    struct wml_npys arrays;           /* one file with all samples */
+    int64_t *step;                    /* per array: rows of its first axis that one sample takes; 0: that axis is dropped */
+    WML_VEC(const char *) file;       /* or one file per sample */
+    const char *text;
+};
+
+static const struct wml_io *find_input(const struct wml_samples *s, struct wml_str name)
+{
+    for (size_t i = 0; i < s->n_inputs; i++)
+        if (wml_str_is(name, s->input[i].name)) return &s->input[i];
+    return NULL;
+}
+
+/* How many samples an array holds, and what one of them takes. Inputs of unknown rank get rows of one. */
+static bool measure(struct wml_samples *s, size_t i, size_t *count, struct wml_err *err)
+{
+    const struct wml_npy *a = &s->arrays.v.at[i];
+    const struct wml_io *in = find_input(s, a->name);
+    s->step[i] = 1;
+    if (!in || !a->rank) {
+        *count = 1;
+        s->step[i] = -1;
+        return true;
+    }
+    bool own_axis = in->has_shape && a->rank == in->rank + 1;
+    if (own_axis) s->step[i] = 0;
+    else if (in->has_shape && in->rank && in->dim[0] > 0) s->step[i] = in->dim[0];
+    int64_t step = s->step[i] ? s->step[i] : 1;
+    if (a->dim[0] <= 0 || a->dim[0] % step)
+        return wml_fail(err, WML_E_USAGE, "%s: array '%.*s' has %" PRId64 " rows, input '%s' takes %" PRId64 " at a time", s->spec.data,
+                        WML_ARG(a->name), a->dim[0], in->name, step);
+    *count = (size_t)(a->dim[0] / step);
+    return true;
+}
+
+static bool open_arrays(struct wml_samples *s, struct wml_err *err)
+{
+    size_t count = 0, n = 0;
+    if (!wml_npy_load(s->spec.data, &s->arrays, err)) return false;
+    if (!s->arrays.v.len) return wml_fail(err, WML_E_USAGE, "%s holds no arrays", s->spec.data);
+    s->step = WML_NEW_ARRAY(&s->arena, int64_t, s->arrays.v.len);
+    for (size_t i = 0; i < s->arrays.v.len; i++) {
+        if (!measure(s, i, &n, err)) return false;
+        if (s->step[i] < 0) continue; /* the same in every sample */
+        if (count && n != count)
+            return wml_fail(err, WML_E_USAGE, "%s: '%.*s' has %zu samples, others have %zu", s->spec.data, WML_ARG(s->arrays.v.at[i].name), n,
+                            count);
+        count = n;
+    }
+    s->count = count ? count : 1;
+    return true;
+}
+
+static bool list_folder(struct wml_samples *s, struct wml_err *err)
+{
+    struct wml_dir_list list = {0};
+    struct wml_buf path = {0};
+    if (!wml_dir_list(s->spec.data, &list, err)) return false;
+    for (size_t i = 0; i < list.v.len; i++) {
+        if (list.v.at[i].is_dir || !wml_str_ends(list.v.at[i].name, ".npz")) continue;
+        wml_buf_clear(&path);
+        wml_path_join(&path, wml_str(s->spec.data), list.v.at[i].name);
+        WML_PUSH_IN(&s->arena, &s->file, wml_arena_cstr(&s->arena, wml_buf_view(&path)));
+    }
+    wml_buf_release(&path);
+    wml_dir_list_release(&list);
+    s->count = s->file.len;
+    return true;
+}
+
+static bool open_data(struct wml_samples *s, struct wml_err *err)
+{
+    struct wml_str name = wml_path_name(wml_str(s->spec.data));
+    bool folder = wml_dir_exists(s->spec.data);
+    if (folder && !list_folder(s, err)) return false;
+    if (!s->file.len && !open_arrays(s, err))
+        return wml_hint(err, "calibration data is a .npz file, or a folder of .npz files (one per sample) or of .npy files (one per input)");
+    s->text = wml_arena_fmt(&s->arena, s->file.len ? "files of %.*s" : "arrays of %.*s", WML_ARG(name)).ptr;
+    return true;
+}
+
+bool wml_samples_open(const struct wml_samples_spec *spec, const struct wml_io *input, size_t n, struct wml_samples **out,
+                      struct wml_err *err)
+{
+    struct wml_samples *s = wml_xcalloc(1, sizeof *s);
+    *s = (struct wml_samples){.spec = *spec, .input = input, .n_inputs = n, .count = spec->count, .text = "random data"};
+    bool ok = !spec->data || open_data(s, err);
+    if (ok && s->count > spec->count) s->count = spec->count;
+    if (ok) *out = s;
+    else wml_samples_close(s);
+    return ok;
+}
+
+void wml_samples_close(struct wml_samples *s)
+{
+    if (!s) return;
+    wml_npys_release(&s->arrays);
+    wml_arena_release(&s->arena);
+    free(s);
+}
+
+size_t wml_samples_count(const struct wml_samples *s)
+{
+    return s->count;
+}
+
+const char *wml_samples_text(const struct wml_samples *s)
+{
+    return s->text;
+}
+
+bool wml_samples_are_random(const struct wml_samples *s)
+{
+    return !s->spec.data;
+}
+
+/* Array a of sample i: a view into the file's array. */
+static struct wml_npy cut(const struct wml_samples *s, size_t a, size_t i)
+{
+    struct wml_npy v = s->arrays.v.at[a];
+    if (s->step[a] < 0) return v;
+    int64_t rows = s->step[a] ? s->step[a] : 1;
+    size_t bytes = v.data.len / (size_t)v.dim[0] * (size_t)rows;
+    v.data = (struct wml_span){v.data.ptr + bytes * i, bytes};
+    if (s->step[a]) v.dim[0] = rows;
+    else memmove(v.dim, v.dim + 1, --v.rank * sizeof *v.dim);
+    return v;
+}
+
+bool wml_samples_make(const struct wml_samples *s, size_t i, struct wml_feed *out, struct wml_err *err)
+{
+    struct wml_feed_spec feed = s->spec.feed;
+    feed.seed += i;
+    feed.data = s->file.len ? s->file.at[i] : NULL;
+    if (!s->arrays.v.len) return wml_feed_make(s->input, s->n_inputs, &feed, out, err);
+    struct wml_npys sample = {0};
+    for (size_t a = 0; a < s->arrays.v.len; a++) WML_PUSH(&sample.v, cut(s, a, i));
+    bool ok = wml_feed_arrays(s->input, s->n_inputs, &sample, s->spec.data, out, err);
+    WML_VEC_RELEASE(&sample.v);
+    return ok;
+}

@@ -1,0 +1,31 @@
+/* flow/samples.h - inputs to calibrate with, sample after sample: generated, or read from files.
+ *
+ * Arrays of .npz and .npy files carry a leading axis of samples: [n, ...shape of the input]. Where an array has just
+ * the input's rank, its first axis is that of samples, cut into pieces of the model's batch. A folder of .npz files
+ * is taken file by file, sorted by name. */
+#ifndef WML_FLOW_SAMPLES_H
+#define WML_FLOW_SAMPLES_H
+
+#include "base/ctx.h"
+#include "ort/session.h"
+#include "worker/feed.h"
+
+struct wml_samples_spec {
+    const char *data;   /* file or folder; NULL: generate */
+    size_t count;       /* at most that many */
+    struct wml_feed_spec feed; /* of generated ones: seed (that of the first), shapes, ranges */
+};
+
+struct wml_samples;
+/* input: of the session, must outlive the samples. WML_E_USAGE: names or shapes do not fit. */
+bool wml_samples_open(const struct wml_samples_spec *spec, const struct wml_io *input, size_t n, struct wml_samples **out,
+                      struct wml_err *err);
+void wml_samples_close(struct wml_samples *s);
+size_t wml_samples_count(const struct wml_samples *s); /* 1 or more */
+/* "random data", "arrays of x.npz"; lives as long as s. */
+const char *wml_samples_text(const struct wml_samples *s);
+bool wml_samples_are_random(const struct wml_samples *s);
+/* Sample i into out (wml_feed_release). May be called from several threads. */
+bool wml_samples_make(const struct wml_samples *s, size_t i, struct wml_feed *out, struct wml_err *err);
+
+#endif

@@ -1,0 +1,33 @@
+/* flow/staged.h - a model file that appears whole or not at all: written into a private folder beside its final place,
+ * looked at there, then renamed. Files that the source keeps weights in are never replaced, unless the output is the
+ * source itself.
+ *
+ *     wml_staged_prepare -> (source loaded) wml_staged_guard -> wml_staged_write -> (verify s.path) -> wml_staged_publish
+ */
+#ifndef WML_FLOW_STAGED_H
+#define WML_FLOW_STAGED_H
+
+#include "onnx/onnx.h"
+
+struct wml_staged { /* zero it */
+    struct wml_arena arena;
+    const char *source, *output, *dir, *name; /* set by prepare */
+    const char *stage;                        /* the private folder; NULL: not made yet */
+    const char *path;                         /* of the model in it */
+    bool overwrite;
+    uint64_t bytes_before, bytes_after;       /* model and data files */
+    struct wml_onnx_saved saved;
+    WML_VEC(const char *) source_data;
+};
+
+/* Checks the final name (flow/output.h). Before any work. */
+bool wml_staged_prepare(struct wml_staged *s, const char *source, const char *output, bool overwrite, struct wml_err *err);
+/* Notes the files of the source, and refuses an output that is one of its data files. */
+bool wml_staged_guard(struct wml_staged *s, struct wml_model *source, struct wml_err *err);
+/* prefix: of the private folder, ".winml-quantize-". */
+bool wml_staged_write(struct wml_staged *s, struct wml_model *m, const char *prefix, struct wml_err *err);
+bool wml_staged_publish(struct wml_staged *s, struct wml_err *err);
+/* Errors speak of the user's folder; what is left of the private one goes. */
+void wml_staged_release(struct wml_staged *s, struct wml_err *err);
+
+#endif
