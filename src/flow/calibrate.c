@@ -154,20 +154,6 @@ static bool measure(struct wml_ctx *cx, struct wml_model *m, struct wml_value *c
     return ok;
 }
 
-/* A cache must speak of every wanted value; what it lacks would be quantised by chance. */
-static bool read_cache(const struct wml_range_method *method, const struct wml_calibration_spec *spec, struct wml_value *const *want,
-                       size_t n_wanted, struct wml_calibration *out, struct wml_err *err)
-{
-    if (!wml_ranges_load(spec->cache, method, &out->ranges, err)) return false;
-    for (size_t i = 0; i < n_wanted; i++) {
-        if (wml_ranges_find(&out->ranges, want[i]->name)) continue;
-        wml_fail(err, WML_E_USAGE, "%s has no range of tensor '%.*s'", spec->cache, WML_ARG(want[i]->name));
-        return wml_hint(err, "it belongs to another model or other options; delete it, and it is written anew");
-    }
-    snprintf(out->data, sizeof out->data, "ranges of %.140s", spec->cache);
-    return out->from_cache = true;
-}
-
 bool wml_flow_calibrate(struct wml_ctx *cx, struct wml_model *m, struct wml_value *const *want, size_t n_wanted,
                         const struct wml_calibration_spec *spec, struct wml_calibration *out, struct wml_err *err)
 {
@@ -175,10 +161,7 @@ bool wml_flow_calibrate(struct wml_ctx *cx, struct wml_model *m, struct wml_valu
     const struct wml_range_method *method = wml_range_method_find(spec->method);
     *out = (struct wml_calibration){0};
     if (!method) return wml_fail(err, WML_E_USAGE, "no calibration method is called '%s'", spec->method);
-    bool ok = spec->cache && wml_file_exists(spec->cache)
-                  ? read_cache(method, spec, want, n_wanted, out, err)
-                  : measure(cx, m, want, n_wanted, method, spec, out, err) &&
-                        (!spec->cache || wml_ranges_save(&out->ranges, method, spec->cache, err));
+    bool ok = measure(cx, m, want, n_wanted, method, spec, out, err);
     out->ms = (double)(wml_now_ns() - start) / 1e6;
     if (!ok) wml_calibration_release(out);
     return ok;

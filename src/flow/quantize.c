@@ -12,8 +12,6 @@
 #include "opset/opset.h"
 #include "ops/ops.h"
 #include "os/sys.h"
-#include "quant/overrides.h"
-#include "quant/qdq.h"
 
 static const uint64_t ACCURACY_AUTO_MAX = UINT64_C(2) << 30, ACCURACY_AUTO_MS = 3000;
 
@@ -63,14 +61,14 @@ static struct wml_samples_spec samples_of(const struct wml_quantize_run *r)
                                      .feed = {.seed = a->seed, .shape = a->shape, .n_shapes = a->n_shapes, .dim = a->dim, .n_dims = a->n_dims}};
 }
 
-static bool calibrate(struct wml_quantize_run *r, struct wml_quantize_step *s, const struct wml_quant_env *env, struct wml_err *err)
+static bool calibrate(struct wml_quantize_run *r, struct wml_quantize_step *s, struct wml_quant_run *run, struct wml_err *err)
 {
     const struct wml_quantize_args *a = r->args;
     struct wml_calibration_spec spec = {.method = a->method, .range = a->range, .cache = a->cache, .samples = samples_of(r)};
-    struct wml_qdq_values want = {0};
+    struct wml_quant_values want = {0};
     spec.range.integer = s->opts.activation;
-    if (!wml_qdq_wanted(r->model, &s->opts, env, &want, err)) return false;
-    if (!wml_flow_calibrate(r->cx, r->model, want.at, want.len, &spec, &r->calibration, err)) return false;
+    if (!s->method->prepare(run, err) || !s->method->wanted(run, &want, err)) return wml_wrap(err, "%s", a->model);
+    if (!wml_flow_calibrate(r->cx, r->model, want.v.at, want.v.len, &spec, &r->calibration, err)) return false;
     s->opts.ranges = &r->calibration.ranges;
     return true;
 }
@@ -81,7 +79,7 @@ static bool apply(struct wml_quantize_run *r, struct wml_quantize_step *s, struc
     struct wml_quant_run run = {.model = r->model, .opts = &s->opts, .env = &env, .cx = r->cx, .result = &s->result};
     uint64_t start = wml_now_ns();
     r->oracle.open = r->oracle.nodes = 0;
-    if (s->method->needs_ranges && !calibrate(r, s, &env, err)) return false;
+    if (s->method->wanted && !calibrate(r, s, &run, err)) return false;
     wml_note_progress(r->cx, s->method->label, r->staged.name, 0, 0, NULL);
     if (!s->method->apply(&run, err)) return wml_wrap(err, "%s", r->args->model);
     s->ms = (double)(wml_now_ns() - start) / 1e6;

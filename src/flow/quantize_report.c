@@ -1,6 +1,6 @@
 /* The report of `quantize`: what was done, with what data, and how far the answers moved. */
 #include <inttypes.h>
-#include <math.h>
+#include <stdio.h>
 
 #include "flow/quantize_internal.h"
 
@@ -51,9 +51,10 @@ static void put_accuracy(struct wml_item *root, const struct wml_quantize_run *r
     wml_item_int(accuracy, "samples", NULL, (int64_t)r->accuracy.samples, WML_SHOW_PLAIN);
     if (r->accuracy_note) wml_item_cstr(accuracy, "note", "Accuracy", r->accuracy_note);
     if (!r->accuracy.samples) return;
-    struct wml_str title = wml_arena_fmt((struct wml_arena *)&r->arena, "Against the float model, %zu sample%s of %s", r->accuracy.samples,
-                                         r->accuracy.samples > 1 ? "s" : "", r->args->data ? r->args->data : "random data");
-    struct wml_item *table = wml_item_table(accuracy, "outputs", wml_item_name(root, title), columns, WML_COUNT(columns));
+    char title[160];
+    snprintf(title, sizeof title, "Against the float model, %zu sample%s of %.80s", r->accuracy.samples, r->accuracy.samples > 1 ? "s" : "",
+             r->args->data ? r->args->data : "random data");
+    struct wml_item *table = wml_item_table(accuracy, "outputs", wml_item_name(root, wml_str(title)), columns, WML_COUNT(columns));
     for (size_t i = 0; i < r->accuracy.row.len; i++) {
         const struct wml_accuracy_row *row = &r->accuracy.row.at[i];
         struct wml_item *item = wml_table_row(table);

@@ -15,10 +15,8 @@
  * A second call changes nothing; apply calls it as well. */
 bool wml_qdq_prepare(struct wml_quant_run *r, struct wml_err *err);
 
-struct wml_qdq_values { WML_VEC(struct wml_value *) v; }; /* in the model's arena */
-
 /* The float values whose ranges apply will look up, in the order in which the graph computes them. The model must be
  * prepared. WML_E_UNSUPPORTED as for apply: nothing in it can be quantised. */
-bool wml_qdq_wanted(struct wml_quant_run *r, struct wml_qdq_values *out, struct wml_err *err);
+bool wml_qdq_wanted(struct wml_quant_run *r, struct wml_quant_values *out, struct wml_err *err);
 
 #endif

@@ -66,11 +66,17 @@ struct wml_quant_run { /* what a method gets */
 };
 void wml_quant_note(struct wml_quant_run *r, struct wml_str subject, const char *fmt, ...) WML_PRINTF(3, 4);
 
+struct wml_quant_values { WML_VEC(struct wml_value *) v; }; /* in the model's arena */
+
+/* A method that needs ranges is called in the order prepare, wanted, (the model runs; opts->ranges by the names of the
+ * values), apply; others have apply alone. Each fails with WML_E_UNSUPPORTED, nothing changed, when the model has nothing
+ * for the method: the message says what it looked for. */
 struct wml_quant_method {
     const char *name;    /* "qdq", "dynamic", "fp16", "bf16", "rtn" */
     const char *label;   /* "Quantization", "FP16 conversion"; for messages */
-    bool needs_ranges;
-    /* WML_E_UNSUPPORTED, nothing changed: the model has nothing for this method; the message says what it looked for. */
+    bool (*prepare)(struct wml_quant_run *r, struct wml_err *err); /* the model as it will be calibrated, same answers */
+    /* The float values whose ranges apply will look up, in the order in which the graph computes them. */
+    bool (*wanted)(struct wml_quant_run *r, struct wml_quant_values *out, struct wml_err *err);
     bool (*apply)(struct wml_quant_run *r, struct wml_err *err);
 };
 
