@@ -24,6 +24,8 @@ install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION share/winml/licenses RENAM
 install(FILES ${WINML_DEPS}/ort/LICENSE DESTINATION share/winml/licenses RENAME onnxruntime.txt OPTIONAL)
 install(FILES ${WINML_DEPS}/ort/ThirdPartyNotices.txt DESTINATION share/winml/licenses
     RENAME onnxruntime-third-party.txt OPTIONAL)
+install(FILES ${WINML_DEPS}/pcre2/LICENCE.md DESTINATION share/winml/licenses RENAME pcre2.txt OPTIONAL)
+install(FILES ${WINML_DEPS}/pcre2/deps/sljit/LICENSE DESTINATION share/winml/licenses RENAME sljit.txt OPTIONAL)
 install(FILES ${WINML_DEPS}/yyjson/LICENSE DESTINATION share/winml/licenses RENAME yyjson.txt OPTIONAL)
 
 if(NOT CMAKE_CROSSCOMPILING)

@@ -52,7 +52,7 @@ struct wml_tok_ids { /* zero is valid and empty; reuse one for many texts: it ke
 };
 void wml_tok_ids_release(struct wml_tok_ids *ids);
 
-/* `pair` absent: one text; empty: a pair whose second text is empty. Text of at most 256 MiB. WML_E_USAGE: max_length has no
+/* `pair` absent: one text; empty: a pair whose second text is empty. Text of at most 16 MiB. WML_E_USAGE: max_length has no
  * room for what must stay, or pad_id is needed and negative. WML_E_UNSUPPORTED: an unknown character and no token for it. */
 bool wml_tok_encode(const struct wml_tok *t, struct wml_str text, struct wml_str pair, const struct wml_tok_opts *o,
                     struct wml_tok_ids *out, struct wml_err *err);
