@@ -78,6 +78,11 @@ void wml_graph_add_output(struct wml_graph *g, struct wml_value *v);
 void wml_graph_remove_output(struct wml_graph *g, size_t i);
 void wml_graph_set_output(struct wml_graph *g, size_t i, struct wml_value *v);
 struct wml_graph *wml_graph_new(struct wml_model *m, struct wml_node *owner);
+/* A sub-graph without inputs whose content can move into the graph around it: no sparse and no annotated values. */
+bool wml_graph_can_inline(const struct wml_graph *sub);
+/* Moves constants and nodes of `sub` in front of `before`, a node of the graph around it. Values keep their uses and get
+ * names that are unique in the model; sub is empty then, without outputs: look at them before. */
+void wml_graph_inline(struct wml_graph *sub, struct wml_node *before);
 
 /* A number for marks on nodes and values that nothing else in the model has. */
 uint64_t wml_model_mark(struct wml_model *m);
