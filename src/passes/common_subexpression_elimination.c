@@ -12,7 +12,7 @@ static bool can_merge(const struct wml_node *n)
     if (!n->n_out || wml_node_subgraph(n, 0) || !wml_op_is_pure(n)) return false;
     if (wml_node_is(n, "DequantizeLinear") && !wml_constant_of(wml_node_in(n, 0))) return false;
     for (size_t i = 0; i < n->n_out; i++)
-        if (n->out[i] && (n->out[i]->n_outputs || n->out[i]->pinned)) return false;
+        if (n->out[i] && (n->out[i]->pinned || (n->out[i]->n_outputs && n->n_out > 1))) return false;
     return true;
 }
 
@@ -33,6 +33,16 @@ static bool same_outputs(const struct wml_node *a, const struct wml_node *b)
     return true;
 }
 
+/* Readers of n read `by`, which takes over the name of a graph output; two of those stay two nodes. */
+static bool replace(struct wml_node *n, const struct wml_node *by)
+{
+    if (n->n_out == 1 && n->out[0] && !wml_value_replace(n->out[0], by->out[0])) return false;
+    for (size_t i = 0; i < n->n_out && n->n_out > 1; i++)
+        if (n->out[i]) wml_value_replace_uses(n->out[i], by->out[i]);
+    wml_node_remove(n);
+    return true;
+}
+
 static bool merge_in(void *arg, struct wml_graph *g)
 {
     struct wml_pass_run *r = arg;
@@ -44,10 +54,7 @@ static bool merge_in(void *arg, struct wml_graph *g)
         struct chain *head = wml_map_get(&seen, key), *c = head;
         while (c && !(same_outputs(c->n, n) && wml_attrs_eq(r->model, c->n, n))) c = c->next;
         if (c) {
-            for (size_t i = 0; i < n->n_out; i++)
-                if (n->out[i]) wml_value_replace_uses(n->out[i], c->n->out[i]);
-            wml_node_remove(n);
-            wml_pass_applied(r, n->op_type, n->name);
+            if (replace(n, c->n)) wml_pass_applied(r, n->op_type, n->name);
             continue;
         }
         c = WML_NEW(r->scratch, struct chain);

@@ -36,7 +36,7 @@ static bool look_node(void *arg, struct wml_node *n)
     return !g->reason;
 }
 
-/* Operators at which ORT's basic level has something to find that our passes have not. */
+/* Operators at which ORT's basic level may find something where none of our passes ran before. */
 static bool is_dull(void *arg, struct wml_node *n)
 {
     static const char *const found[] = {"Shape", "Gather", "Slice", "Concat", "Reshape", "Split", "Pad", "Where", "Not", "ReduceMean",
@@ -45,6 +45,73 @@ static bool is_dull(void *arg, struct wml_node *n)
     for (size_t i = 0; i < WML_COUNT(found); i++)
         if (wml_str_is(n->op_type, found[i])) return false;
     return true;
+}
+
+static bool is_reshape(const struct wml_node *n)
+{
+    return wml_node_is(n, "Reshape") || wml_node_is(n, "Squeeze") || wml_node_is(n, "Unsqueeze");
+}
+
+/* Folding left it alone: its result is a graph output, or large. */
+static bool is_constant(const struct wml_node *n)
+{
+    for (size_t i = 0; i < n->n_in; i++)
+        if (n->in[i] && !wml_constant_of(n->in[i])) return false;
+    return wml_op_is_pure(n) && !wml_node_subgraph(n, 0);
+}
+
+static bool is_number(struct wml_pass_run *r, const struct wml_node *n, size_t slot, double want)
+{
+    double k = want + 1;
+    return wml_constant_scalar(r, wml_node_in(n, slot), &k) && k == want;
+}
+
+/* Adds 0 or multiplies by 1, where the sizes were not known well enough; 1 / x, which a product may take in. */
+static bool is_neutral(struct wml_pass_run *r, const struct wml_node *n)
+{
+    if (wml_node_is(n, "Add")) return is_number(r, n, 0, 0) || is_number(r, n, 1, 0);
+    if (wml_node_is(n, "Sub")) return is_number(r, n, 1, 0);
+    return (wml_node_is(n, "Mul") || wml_node_is(n, "Div")) && (is_number(r, n, 0, 1) || is_number(r, n, 1, 1));
+}
+
+/* What ORT's basic level finds and our passes do not, or may have refused: it is asked where such a node is left. */
+static bool may_find(struct wml_pass_run *r, const struct wml_node *n)
+{
+    const struct wml_node *x = wml_node_producer(n, 0), *shape = wml_node_producer(n, 1);
+    struct wml_value *in = wml_node_in(n, 0);
+    if (is_constant(n) || is_neutral(r, n)) return true;
+    if (!in) return false;
+    if (wml_node_is(n, "Identity")) return x && x->graph == n->graph && !in->n_outputs;
+    if (wml_node_is(n, "Slice") || wml_node_is(n, "Cast")) return wml_value_rank(in) < 0; /* ours want to know */
+    if (wml_node_is(n, "If")) return wml_constant_of(in) != NULL;
+    if (wml_node_is(n, "Shape")) return wml_node_is(x, "Cast") || (in->type && wml_type_is_static(in->type));
+    if (wml_node_is(n, "Clip")) return wml_node_is(x, "Relu");
+    if (wml_node_is(n, "Reshape") && wml_node_is(shape, "Concat")) return true;
+    return is_reshape(n) && x && is_reshape(x) && wml_value_only_user(in);
+}
+
+static bool finds_nothing(void *arg, struct wml_node *n)
+{
+    return !may_find(arg, n);
+}
+
+/* There is nothing to ask for. By name: the others may be off. */
+static bool is_settled(struct wml_pass_run *r)
+{
+    return wml_graph_walk(r->model->graph, r->asked ? is_dull : finds_nothing, r);
+}
+
+static bool add_nodes(void *arg, struct wml_graph *g)
+{
+    *(size_t *)arg += g->n_nodes;
+    return true;
+}
+
+static size_t count_nodes(struct wml_model *m)
+{
+    size_t n = 0;
+    wml_model_each_graph(m, add_nodes, &n);
+    return n;
 }
 
 static bool is_plain(int dtype)
@@ -135,7 +202,7 @@ static bool run(struct wml_pass_run *r, struct wml_err *err)
     struct guard g = {0};
     struct wml_err why = {0};
     (void)err;
-    if (r->round) return true; /* once: what is left afterwards is for our passes */
+    if (r->before) return true; /* once: what is left afterwards is for our passes */
     if (!r->env->ort_optimise) return wml_pass_skip(r, "ONNX Runtime is not at hand");
     if (m->graph->n_nodes > MAX_NODES) return wml_pass_skip(r, "more than %d nodes", MAX_NODES);
     if (!wml_model_each_graph(m, few_readers, NULL)) return wml_pass_skip(r, "a value has more than %d readers", MAX_READERS);
@@ -143,7 +210,7 @@ static bool run(struct wml_pass_run *r, struct wml_err *err)
     if (m->ir_version < WML_IR_SEPARATE_WEIGHTS) return wml_pass_skip(r, "its weights are inputs (IR below 4)");
     enum wml_ort_level level = r->env->ort_level;
     bool extended = level == WML_ORT_LEVEL_EXTENDED, whole = level != WML_ORT_LEVEL_LEAN;
-    if (!whole && wml_graph_walk(m->graph, is_dull, NULL)) return true;
+    if (!whole && is_settled(r)) return true;
     g.contrib = extended;
     wml_graph_walk(m->graph, look_node, &g);
     if (!g.reason) wml_model_each_graph(m, look_graph, &g);
@@ -151,7 +218,8 @@ static bool run(struct wml_pass_run *r, struct wml_err *err)
     if (!r->env->ort_optimise(r->env->arg, m, extended, whole ? WRONG : disabled, &out, &why))
         return wml_pass_skip(r, "ORT cannot: %.200s", why.msg);
     const char *differs = compare(m, out, extended);
-    bool fewer = out->graph->n_nodes < m->graph->n_nodes;
+    size_t before = count_nodes(m), after = count_nodes(out);
+    bool fewer = after < before;
     if (differs || (!fewer && !whole)) {
         wml_model_free(out);
         return !differs || wml_pass_skip(r, "ORT's result was thrown away: %s", differs);
@@ -159,12 +227,13 @@ static bool run(struct wml_pass_run *r, struct wml_err *err)
     keep_head(out, m);
     if (!wml_model_opset(out, "com.microsoft") && !wml_graph_walk(out->graph, uses_contrib, NULL))
         wml_model_set_opset(out, "com.microsoft", 1);
-    r->applied = fewer ? m->graph->n_nodes - out->graph->n_nodes : 1;
+    r->applied = fewer ? before - after : 1;
     r->replacement = out;
     return true;
 }
 
 const struct wml_pass wml_pass_ort_graph_optimization = {
-    .name = "ort-graph-optimization", .category = "graph", .pipe = "ort_graph", .on = true, .reference_on = true, .run = run,
+    .name = "ort-graph-optimization", .category = "graph", .pipe = "ort_graph", .on = true, .reference_on = true, .late = true,
+    .run = run,
     .summary = "ORT's own optimiser, basic level (--ort-level names another), on the CPU, under a guard",
 };

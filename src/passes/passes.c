@@ -106,6 +106,7 @@ static size_t run_one(const struct wml_pass *p, struct wml_pass_run *r, struct w
     r->applied = 0;
     r->skipped[0] = 0;
     r->pass = p;
+    r->before = result->rounds;
     if (r->round) forget_refusals(r->log, p);
     bool ok = p->run(r, &err);
     if (r->replacement) {

@@ -40,7 +40,7 @@ struct wml_pass_run { /* what a pass gets */
     size_t applied;            /* the pass counts its changes */
     char skipped[256];         /* set it: why the pass (or a part of it) did nothing */
     struct wml_model *replacement; /* set it: takes the model's place, which is freed */
-    size_t round;              /* from 0 */
+    size_t round, before;      /* from 0; how often this pass has run */
     const struct wml_pass *pass;   /* the one at work */
     bool asked;                    /* switched on by name, not by default */
     struct wml_pass_log *log;      /* NULL: not kept */
