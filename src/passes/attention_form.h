@@ -75,8 +75,6 @@ bool wml_attention_is_even(const struct wml_attention *a);
 /* Sets the attribute `scale` unless it is 1 / sqrt(size), up to rounding. */
 void wml_attention_set_scale(struct wml_node *n, double scale, int64_t size);
 
-/* The axis has the same length in both: a known size, or the same symbol. */
-bool wml_same_axis(const struct wml_value *a, size_t i, const struct wml_value *b, size_t j);
 /* n is Transpose with exactly this order of 4 axes. */
 bool wml_is_transpose(const struct wml_node *n, int64_t a, int64_t b, int64_t c, int64_t d);
 /* Reshape n keeps its first two axes: [a, b, ...] -> [a, b, ...], with the rest multiplying to the same. like: a value

@@ -3,13 +3,6 @@
 
 #include <math.h>
 
-bool wml_same_axis(const struct wml_value *a, size_t i, const struct wml_value *b, size_t j)
-{
-    struct wml_axis x = wml_value_axis(a, i), y = wml_value_axis(b, j);
-    if (x.size >= 0 || y.size >= 0) return x.size == y.size;
-    return (a == b && i == j) || (x.symbol.len && wml_str_eq(x.symbol, y.symbol));
-}
-
 bool wml_attention_same_axis(const struct wml_attention *a, const struct wml_value *v, size_t i, size_t j)
 {
     const struct wml_value *flat = j == 3 ? a->k.flat : a->q.flat;

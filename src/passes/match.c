@@ -53,6 +53,13 @@ bool wml_types_disagree(const struct wml_value *a, const struct wml_value *b)
     return false;
 }
 
+bool wml_same_axis(const struct wml_value *a, size_t i, const struct wml_value *b, size_t j)
+{
+    struct wml_axis x = wml_value_axis(a, i), y = wml_value_axis(b, j);
+    if (x.size >= 0 || y.size >= 0) return x.size == y.size;
+    return (a == b && i == j) || (x.symbol.len && wml_str_eq(x.symbol, y.symbol));
+}
+
 bool wml_constant_scalar(struct wml_pass_run *r, const struct wml_value *v, double *out)
 {
     struct wml_tensor *t = wml_constant_of(v);

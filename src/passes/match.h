@@ -19,6 +19,8 @@ bool wml_constant_is(struct wml_pass_run *r, const struct wml_value *v, double x
 bool wml_same_type(const struct wml_value *a, const struct wml_value *b);
 /* What is known of both types cannot be true of one value: element types, ranks or sizes differ. */
 bool wml_types_disagree(const struct wml_value *a, const struct wml_value *b);
+/* The axis has the same length in both: a known size, or the same symbol. */
+bool wml_same_axis(const struct wml_value *a, size_t i, const struct wml_value *b, size_t j);
 /* The one number of a constant of one element. */
 bool wml_constant_scalar(struct wml_pass_run *r, const struct wml_value *v, double *out);
 /* The same for a finite operand beside x: one that would raise the rank of the result is refused. */

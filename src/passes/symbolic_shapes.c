@@ -326,6 +326,23 @@ static bool rename_axes(void *arg, struct wml_graph *g)
     return true;
 }
 
+/* Sizes of which every one is a number. */
+static void fold_numbers(struct wml_symbols *c, const struct wml_node *n, struct wml_value *v)
+{
+    int64_t number[WML_SYMS], rank = v ? wml_value_rank(v) : -1;
+    if (rank < 0 || rank > 1 || !v->n_uses || v->n_outputs || v->pinned || wml_value_elem(v) != WML_I64) return;
+    const struct wml_syms *s = wml_syms_of(c, v);
+    if (!s || (!rank && s->n != 1)) return;
+    for (size_t i = 0; i < s->n; i++) {
+        if (s->at[i].kind != WML_SYM_NUMBER) return;
+        number[i] = s->at[i].v;
+    }
+    struct wml_tensor *t = rank ? wml_tensor_i64s(c->r->model, s->n, number)
+                                : wml_tensor_copy(c->r->model, WML_I64, 0, NULL, number, sizeof *number, NULL);
+    wml_value_replace_uses(v, wml_graph_add_init(n->graph, v->name, t));
+    wml_pass_applied(c->r, n->op_type, n->name);
+}
+
 static void visit(struct wml_symbols *c, struct wml_node *n)
 {
     struct dims d;
@@ -334,6 +351,7 @@ static void visit(struct wml_symbols *c, struct wml_node *n)
         for (size_t i = 0; i < (wml_node_is(n, "Split") ? n->n_out : 1); i++)
             if (n->out[i]) refine(c, n, n->out[i], &d);
     wml_syms_note(c, n);
+    for (size_t i = 0; i < n->n_out; i++) fold_numbers(c, n, n->out[i]);
     bool reshape = wml_node_is(n, "Reshape"), expand = wml_node_is(n, "Expand");
     if ((!reshape && !expand) || !wml_node_in(n, 1) || wml_constant_of(n->in[1]) || !(to = wml_syms_of(c, n->in[1]))) return;
     if (reshape) fix_reshape(c, n, to);

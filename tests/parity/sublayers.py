@@ -220,3 +220,22 @@ def embeddings(batch="batch", length="length", segments=True, positions="sliced"
     if summed:
         g.output(g.op("Neg", y), [batch, length, HIDDEN], "sum")
     return g.model()
+
+
+def sdpa_function(batch="batch", length=11):
+    """scaled_dot_product_attention as the newer exporter writes it out: the scale is computed, and K is transposed as a
+    matrix per head."""
+    g = Graph(18)
+    x = g.input("x", [batch, length, HIDDEN])
+    q, k, v = (split(g, x, g.linear(x)) for _ in range(3))
+
+    def part(value, first, last):
+        return g.op("Slice", g.op("Shape", value), g.const([first]), g.const([last]))
+    size = g.op("Cast", part(q, -1, 2 ** 63 - 1), to=TensorProto.FLOAT)
+    root = g.op("Sqrt", g.op("Div", g.const([1.0]), g.op("Sqrt", size)))
+    last, second, first = part(k, -1, 2 ** 63 - 1), part(k, -2, -1), part(k, -2 ** 63, -2)
+    kt = g.op("Transpose", g.op("Reshape", k, g.op("Concat", g.const([-1]), second, last, axis=0)), perm=[0, 2, 1])
+    kt = g.op("Reshape", kt, g.op("Concat", first, last, second, axis=0))
+    s = g.op("MatMul", g.op("Mul", q, root), g.op("Mul", kt, root))
+    g.output(join(g, x, g.op("MatMul", g.op("Softmax", s, axis=-1), v)), [batch, length, HIDDEN])
+    return g.model()

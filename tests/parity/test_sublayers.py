@@ -33,6 +33,8 @@ ATTENTION = {
     "timm": (form.timm, "Attention"),
     "timm, projected elsewhere": (lambda: form.timm(constant=False), "MultiHeadAttention"),
     "sdpa": (form.sdpa, "Attention"),
+    "sdpa, written out as a function": (form.sdpa_function, "Attention"),
+    "sdpa, open length": (lambda: form.sdpa_function(length="length"), "Attention"),
     "gpt2": (form.gpt2, "Attention"),
     "clip": (form.clip, "Attention"),
     "t5": (form.t5, "Attention"),
