@@ -35,7 +35,7 @@ struct rc_case {
 enum rc_verdict {
     RC_SAME,
     RC_ROUNDING, /* differs no more than the original under noise of the size of rounding */
-    RC_REFUSED,  /* ONNX Runtime does not take the original */
+    RC_REFUSED,  /* ONNX Runtime does not take the original, or it is not what it declares */
     RC_DIFFERS,  /* the failures start here */
     RC_BROKEN    /* the passes failed, or ONNX Runtime does not take the result */
 };
@@ -67,6 +67,9 @@ void rc_shrink(const struct rc_env *e, struct rc_case *c, struct rc_result *r);
 /* Names of passes that are on, a blank before each. */
 void rc_choice_text(const enum wml_pass_choice *choice, struct wml_buf *out);
 
+/* truth.c: the original is of the types and sizes that it declares; why: what is not. */
+bool rc_is_true(const struct rc_env *e, const struct rc_case *c, size_t feed, char *why, size_t size);
+
 /* --- run.c --- */
 bool rc_open(const struct rc_env *e, struct wml_str bytes, struct wml_session **out, struct wml_err *err);
 /* The answers; more is fed than the model has inputs at times. */
@@ -81,8 +84,13 @@ struct rc_loose {
 /* Within tolerance; noise: the original's answers under noise. */
 bool rc_equal(const struct rc_tensors *a, const struct rc_tensors *b, const struct rc_tensors *noise, size_t n_noise, const struct rc_loose *loose,
               char *why, size_t size);
-/* The model with noise of that relative size behind every float of its top graph. */
-bool rc_noisy(const struct rc_env *e, struct wml_str bytes, float size, uint64_t seed, struct wml_str *out, struct wml_err *err);
+struct rc_noise {
+    float size; /* relative */
+    bool even;  /* the same on all elements of a tensor: what was equal stays so */
+    uint64_t seed;
+};
+/* The model with noise behind every float of its top graph. */
+bool rc_noisy(const struct rc_env *e, struct wml_str bytes, struct rc_noise noise, struct wml_str *out, struct wml_err *err);
 bool rc_encode(const struct rc_env *e, struct wml_model *m, struct wml_str *out, struct wml_err *err);
 bool rc_load(struct wml_str bytes, struct wml_model **out, struct wml_err *err);
 

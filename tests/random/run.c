@@ -2,7 +2,8 @@
  *
  * Answers may differ by rounding, and some graphs amplify it beyond any fixed tolerance: a difference of equal
  * numbers, a comparison, a division by nearly zero. So where answers differ the original is run again with noise
- * of a few units in the last place behind every float; what changes under noise may change under a rewrite. */
+ * of a few units in the last place behind every float; what changes under noise may change under a rewrite. Some of the
+ * noise is the same all over a tensor: a power of the difference of equal numbers is NaN under any other. */
 #include "check.h"
 
 #include <math.h>
@@ -258,7 +259,7 @@ static struct wml_value *of_two(struct wml_node *before, const char *op, struct 
 }
 
 /* Numbers around 1, of the sizes of x: sines of each element's place. ORT has RandomUniformLike up to opset 21 only. */
-static struct wml_value *random_like(struct wml_node *before, struct wml_value *x, enum wml_dtype t, float size, uint64_t seed)
+static struct wml_value *random_like(struct wml_node *before, struct wml_value *x, enum wml_dtype t, struct rc_noise noise)
 {
     struct wml_graph *g = x->graph;
     struct wml_value *bound[2], *y;
@@ -271,11 +272,11 @@ static struct wml_value *random_like(struct wml_node *before, struct wml_value *
     if (wml_model_opset(g->model, "") >= 14) wml_attr_set_int(y->def, "allowzero", 1);
     y = of_two(before, "Cast", y, NULL);
     wml_attr_set_int(y->def, "to", t);
-    y = with_number(before, "Add", with_number(before, "Mul", y, t, 12.9898), t, (double)(seed % 997));
-    return with_number(before, "Add", with_number(before, "Mul", of_two(before, "Sin", y, NULL), t, size), t, 1);
+    y = with_number(before, "Add", with_number(before, "Mul", y, t, noise.even ? 0 : 12.9898), t, (double)(noise.seed % 997));
+    return with_number(before, "Add", with_number(before, "Mul", of_two(before, "Sin", y, NULL), t, noise.size), t, 1);
 }
 
-static void add_noise(struct wml_value *v, enum wml_dtype t, float size, uint64_t seed)
+static void add_noise(struct wml_value *v, enum wml_dtype t, struct rc_noise noise)
 {
     bool half = t == WML_F16;
     struct wml_graph *g = v->graph;
@@ -293,7 +294,8 @@ static void add_noise(struct wml_value *v, enum wml_dtype t, float size, uint64_
         wml_attr_set_int(n, "to", WML_F32);
         x = wml_node_add_output(n, WML_STR("noise"));
     }
-    y = random_like(before, x, half ? WML_F32 : t, half ? 5e-4f : size, seed);
+    if (half) noise.size = 5e-4f;
+    y = random_like(before, x, half ? WML_F32 : t, noise);
     if (v->def && wml_node_is(v->def, "DFT")) x = add_floor(before, x, y);
     n = wml_node_new(before, "", "Mul");
     wml_node_add_input(n, x);
@@ -308,7 +310,7 @@ static void add_noise(struct wml_value *v, enum wml_dtype t, float size, uint64_
     for (size_t i = 0; i < n_uses; i++) wml_node_set_input(uses[i]->node, uses[i]->slot, y);
 }
 
-bool rc_noisy(const struct rc_env *e, struct wml_str bytes, float size, uint64_t seed, struct wml_str *out, struct wml_err *err)
+bool rc_noisy(const struct rc_env *e, struct wml_str bytes, struct rc_noise noise, struct wml_str *out, struct wml_err *err)
 {
     struct wml_model *m = NULL;
     struct wml_flow_oracle oracle = {.cx = e->cx};
@@ -320,7 +322,9 @@ bool rc_noisy(const struct rc_env *e, struct wml_str bytes, float size, uint64_t
         for (struct wml_value *v = m->graph->first_value, *next; v; v = next) {
             enum wml_dtype t = wml_value_elem(v);
             next = v == last ? NULL : v->next;
-            if (t == WML_F32 || t == WML_F64 || t == WML_F16) add_noise(v, t, size, seed++);
+            if (t != WML_F32 && t != WML_F64 && t != WML_F16) continue;
+            add_noise(v, t, noise);
+            noise.seed++;
         }
         ok = rc_encode(e, m, out, err);
     }
