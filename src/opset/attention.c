@@ -117,7 +117,7 @@ static bool find_bias(struct wml_opset_step *s, struct wml_node *n, struct atten
     enum wml_dtype t = wml_opset_elem(mask);
     if (mask && t != WML_BOOL && t != a->type) return wml_opset_refuse(s, "its mask is neither bool nor known to be of the type of its data");
     if (mask) a->bias = t == WML_BOOL ? as_bias(s, n, mask, a->type) : mask;
-    if (!wml_attr_int(n, "is_causal", 0)) return true;
+    if (wml_attr_int(n, "is_causal", 0) != 1) return true;
     struct wml_value *triangle = causal(s, n, a);
     a->bias = a->bias ? wml_opset_op(s, n, "Add", a->bias, triangle) : triangle;
     return true;

@@ -71,12 +71,13 @@ static bool refuse(struct wml_pass_run *r, const struct wml_node *n, const char 
 /* The past goes in and the joined keys and values come out of n. */
 static bool can_join(struct wml_pass_run *r, struct wml_node *n, const struct wml_stream *k, const struct wml_stream *v)
 {
-    uint64_t mark = (uint64_t)(uintptr_t)n;
+    uint64_t mark = wml_model_mark(r->model);
     if (!k->past || !v->past || k->whole == v->whole) return false;
     for (size_t i = PAST; i < n->n_in; i++)
         if (n->in[i]) return false;
     if (n->n_out > 1 || wml_attr_int(n, "is_causal", 0)) return refuse(r, n, "causal from its first key, or its inner product is an output");
     if (!wml_stream_joins(k) || !wml_stream_joins(v)) return refuse(r, n, "past keys or values have other heads than the new ones");
+    if (!wml_same_axis(k->new, 2, v->new, 2)) return refuse(r, n, "there are not as many new values as new keys");
     const struct wml_value *in[] = {n->in[0], k->past, k->new, v->past, v->new, wml_node_in(n, MASK)};
     for (size_t i = 0; i < WML_COUNT(in); i++)
         if (in[i] && wml_needs_either(in[i], k->whole, v->whole, mark)) return refuse(r, n, "an operand is computed from the joined keys or values");

@@ -14,7 +14,7 @@ struct wml_stream {
 void wml_stream_of(struct wml_pass_run *r, struct wml_value *v, struct wml_stream *out);
 /* Past and new have the same batch, heads and size, so that an operator can join them. */
 bool wml_stream_joins(const struct wml_stream *s);
-/* v is computed from a or b: then no operator can give those and take v. mark: of nodes seen, a number of this search. */
+/* v is computed from a or b: then no operator can give those and take v. mark: of nodes seen, from wml_model_mark. */
 bool wml_needs_either(const struct wml_value *v, const struct wml_value *a, const struct wml_value *b, uint64_t mark);
 /* n gives the joined keys or values from now on; what joined them goes. */
 void wml_stream_take_whole(struct wml_node *n, size_t slot, struct wml_stream *s);

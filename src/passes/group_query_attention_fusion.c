@@ -43,7 +43,7 @@ static int64_t size_of(const struct wml_value *v, size_t axis)
 static bool can_take_whole(struct plan *p)
 {
     const struct wml_value *in[] = {p->a.q.bnsh, p->k.past, p->k.new, p->v.past, p->v.new};
-    uint64_t mark = (uint64_t)(uintptr_t)p->a.softmax;
+    uint64_t mark = wml_model_mark(p->a.r->model);
     for (size_t i = 0; i < WML_COUNT(in); i++)
         if (wml_needs_either(in[i], p->k.whole, p->v.whole, mark)) return refuse(p, "an operand is computed from the joined keys or values");
     for (size_t i = 0; i < p->a.n_mask; i++)
@@ -259,10 +259,7 @@ static void visit(struct wml_symbols *symbols, struct lengths *known, struct wml
 
 static bool note(void *arg, struct wml_graph *g)
 {
-    for (struct wml_node *n = g->first; n; n = n->next) {
-        n->mark = 0;
-        wml_syms_note(arg, n);
-    }
+    for (struct wml_node *n = g->first; n; n = n->next) wml_syms_note(arg, n);
     return true;
 }
 

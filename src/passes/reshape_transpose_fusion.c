@@ -13,8 +13,8 @@ struct group {
 /* The merged shape: axes that stay, and one that several became. */
 static bool groups_of(const struct wml_value *x, const struct wml_value *merged, struct group *g)
 {
+    if (wml_value_rank(x) <= wml_value_rank(merged)) return false; /* or not known */
     size_t n = (size_t)wml_value_rank(x), m = (size_t)wml_value_rank(merged), left = 0, right = 0;
-    if (m >= n) return false;
     while (left < m && wml_same_axis(x, left, merged, left)) left++;
     while (left + right < m && wml_same_axis(x, n - 1 - right, merged, m - 1 - right)) right++;
     if (m - left - right != 1) return false;

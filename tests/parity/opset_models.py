@@ -90,6 +90,7 @@ CASES = [
     ("attention_mask", 23, 11, 25, "(float[2,4,4,8] q, float[2,2,5,8] k, float[2,2,5,6] v, bool[4,5] m) => (float[2,4,4,6] y) { y = Attention<scale=0.5, softcap=2.0>(q, k, v, m) }"),
     ("attention_flat", 23, 11, 25, "(float[2,4,24] q, float[2,4,24] k, float[2,4,24] v, float[2,1,4,4] m) => (float[2,4,24] y) { y = Attention<q_num_heads=3, kv_num_heads=3, is_causal=1>(q, k, v, m) }"),
     ("attention_past", 23, 11, 25, "(float[b,4,s,8] q, float[b,2,s,8] k, float[b,2,s,8] v, float[b,2,4,8] p, float[b,2,4,8] r) => (float[b,4,s,8] y, float[b,2,t,8] o, float[b,2,t,8] u) { y, o, u = Attention<is_causal=1>(q, k, v, , p, r) }"),
+    ("attention_causal_other", 23, 11, 25, "(float[1,2,3,4] q, float[1,2,5,4] k, float[1,2,5,6] v) => (float[1,2,3,6] y) { y = Attention<is_causal=2>(q, k, v) }"),
     ("attention_masked_row", 23, 11, 25, "(float[1,1,2,4] q, float[1,1,3,4] k, float[1,1,3,4] v) => (float[1,1,2,4] y) <bool[2,3] m = {0,0,0,1,0,1}> { y = Attention(q, k, v, m) }"),
     ("attention_scores", 23, 11, 25, "(float[1,2,4,8] q, float[1,2,4,8] k, float[1,2,4,8] v) => (float[1,2,4,8] y, float[1,2,4,4] w) { y, a, c, w = Attention<qk_matmul_output_mode=3, is_causal=1>(q, k, v) }"),
     ("attention_half", 23, 11, 25, "(float16[2,3,4,8] q, float16[2,3,5,8] k, float16[2,3,5,8] v) => (float16[2,3,4,8] y) { y = Attention<softmax_precision=1>(q, k, v) }"),
