@@ -9,21 +9,21 @@
 #include "graph/model.h"
 #include "passes/log.h"
 
-/* LEAN: ORT's basic level without what our passes do themselves. */
-enum wml_ort_level { WML_ORT_LEVEL_LEAN, WML_ORT_LEVEL_BASIC, WML_ORT_LEVEL_EXTENDED };
+enum wml_ort_level { WML_ORT_LEVEL_LEAN /* basic without what our passes do */, WML_ORT_LEVEL_BASIC, WML_ORT_LEVEL_EXTENDED };
 
 struct wml_env { /* any callback may be NULL: the passes that need it are skipped, with that reason */
     void *arg;
-    /* Sets the types of values of the top graph that are not known yet. */
+    /* Sets types of the top graph that are not known yet. */
     bool (*infer_types)(void *arg, struct wml_model *m, size_t *n_set, struct wml_err *err);
-    /* Evaluates n constant values of one graph; out[i] is NULL where a value is no dense tensor. The
-     * new tensors belong to the model. */
+    /* Evaluates n constant values of one graph; out[i], of the model, is NULL where one is no dense tensor. */
     bool (*evaluate)(void *arg, struct wml_model *m, struct wml_value *const *v, size_t n,
                      struct wml_tensor **out, struct wml_err *err);
     /* ORT's own optimiser, on the CPU, over a skeleton: a new model, weights still in the files of m. disable:
      * names of ORT's optimisers to leave out, ';' between. */
     bool (*ort_optimise)(void *arg, struct wml_model *m, bool extended, const char *disable, struct wml_model **out,
                          struct wml_err *err);
+    /* ONNX Runtime proves that the graph cannot run. given: values from outside, by their types. */
+    bool (*cannot_run)(void *arg, struct wml_model *m, struct wml_graph *g, struct wml_value *const *given, size_t n_given);
     enum wml_ort_level ort_level;
     double clamp_min, clamp_max; /* clamp-constant-values clips to these if clamp, else to its own bounds */
     bool clamp;

@@ -1,5 +1,7 @@
 """optimize --input-shape and --input-dim: a dynamic model becomes a static one, and sizes it cannot run with are refused."""
+import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import parser
 
@@ -54,6 +56,37 @@ def test_sizes_that_cannot_run_are_refused(winml, tmp_path):
     assert r.code == 2 and "--input-shape" in r.err and "cannot be reshaped" in r.err and not out.exists()
     _, outs, _ = fixed(winml, path, tmp_path, "--input-shape", "x=3,4")
     assert outs == {"y": [6, 2]}
+
+
+BRANCHES = """<ir_version: 8, opset_import: ["" : 17]> g (float[n,m] x, bool c) => (float[a,b] y) <int64[1] zero = {0}, int64[1] one = {1}, int64[2] all = {4,-1}> {
+    h = Relu(x)
+    y = If(c) <then_branch = t () => (float[k,l] ty) { f = Squeeze(h, zero)  ty = Unsqueeze(f, one) },
+               else_branch = e () => (float[k2,l2] ey) { f2 = Reshape(h, all)  ey = Abs(f2) }>
+}"""
+
+
+def test_a_branch_that_does_not_fit_only_fails_when_taken(winml, tmp_path):
+    path, out = saved(tmp_path, BRANCHES), tmp_path / "o.onnx"
+    np.savez(tmp_path / "else.npz", x=np.ones((3, 4), "f4"), c=np.array(False))
+    _, _, report = fixed(winml, path, tmp_path, "--input-shape", "x=3,4", "--input-data", tmp_path / "else.npz")
+    assert {p["name"]: p["applied"] for p in report["passes"]}["impossible-branch-elimination"] == 1
+    session = onnxruntime.InferenceSession(str(out))
+    x = -np.ones((3, 4), "f4")
+    assert np.array_equal(session.run(None, {"x": x, "c": np.array(False)})[0], np.zeros((4, 3), "f4"))
+    with pytest.raises(Exception, match="this_branch_does_not_fit_the_sizes"):
+        session.run(None, {"x": x, "c": np.array(True)})
+    # one row fits both, and open sizes may
+    for flags in (["--input-shape", "x=1,4"], []):
+        _, _, report = fixed(winml, path, tmp_path, *flags)
+        assert {p["name"]: p["applied"] for p in report["passes"]}["impossible-branch-elimination"] == 0
+
+
+def test_a_real_model_with_such_a_branch_loads_everywhere(winml, tmp_path):
+    np.savez(tmp_path / "in.npz", input=np.ones((1, 576), "f4"), state=np.zeros((2, 1, 128), "f4"), sr=np.array(16000))
+    _, _, report = fixed(winml, model("vad"), tmp_path, "--input-shape", "input=1,576", "--input-shape", "state=2,1,128", "--input-data",
+                         tmp_path / "in.npz")
+    assert report["nodes"]["all_after"] < 200 and report["warnings"] == []
+    onnxruntime.InferenceSession(str(tmp_path / "o.onnx"))  # with ORT's optimisations: the pinned source does not load so
 
 
 def test_real_model_becomes_static(winml, tmp_path):
