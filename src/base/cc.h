@@ -14,10 +14,12 @@
 #define WML_MUST_USE __attribute__((warn_unused_result))
 #define WML_NORETURN __attribute__((noreturn))
 #define WML_LIKELY(x) __builtin_expect(!!(x), 1)
+#define WML_PREFETCH(p) __builtin_prefetch(p) /* will be read soon */
 #else
 #define WML_MUST_USE
 #define WML_NORETURN
 #define WML_LIKELY(x) (x)
+#define WML_PREFETCH(p) ((void)(p))
 #endif
 
 #define WML_COUNT(array) (sizeof(array) / sizeof((array)[0]))

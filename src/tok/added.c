@@ -181,10 +181,10 @@ bool wml_tok_load_added(struct wml_tok *t, const struct wml_json_val *list, stru
     const struct wml_json_val *v;
     struct wml_json_iter it = {0};
     struct wml_str key;
-    int64_t next = (int64_t)t->vocab.len;
+    int64_t next = (int64_t)t->n_model;
     struct wml_tok_work *w = NULL;
     bool ok = true;
-    t->n_added_ids = WML_MAX(t->vocab.n_ids, t->vocab.len + wml_json_len(list)) + 1;
+    t->n_added_ids = WML_MAX(t->vocab.n_ids, t->n_model + wml_json_len(list)) + 1;
     t->added_by_id = wml_big_alloc(t->n_added_ids * sizeof *t->added_by_id, err);
     if (!t->added_by_id) return false;
     memset(t->added_by_id, 0, t->n_added_ids * sizeof *t->added_by_id);

@@ -7,7 +7,8 @@ struct merge { /* b NONE: an empty slot */
     uint32_t a, b, rank, id;
 };
 
-enum { NONE = UINT32_MAX, DIRECT = 0x180 };
+enum { DIRECT = 0x180 };
+static const uint32_t NONE = UINT32_MAX;
 
 struct bpe {
     struct merge *merge;
@@ -50,42 +51,61 @@ static bool parts_of(const struct wml_json_val *v, size_t i, struct wml_str *a, 
     return true;
 }
 
-static bool add_merge(struct wml_tok *t, struct bpe *m, size_t i, struct wml_str a, struct wml_str b, struct wml_buf *joined,
-                      struct wml_err *err)
+struct batch { /* merges whose tokens are looked up together */
+    struct wml_str text[WML_TOK_BATCH]; /* three of each merge: left, right, both */
+    int64_t id[WML_TOK_BATCH];
+    size_t n, first; /* texts, and the rank of the first merge */
+    struct wml_buf joined;
+    size_t end[WML_TOK_BATCH / 3];
+};
+
+static bool add_batch(struct wml_tok *t, struct bpe *m, struct batch *b, struct wml_err *err)
 {
-    int64_t a_id = wml_tok_vocab_id(&t->vocab, a), b_id = wml_tok_vocab_id(&t->vocab, b);
-    static const char missing[] = "the vocabulary has no";
-    if (a_id < 0) return bad_merge(i, missing, a, err);
-    if (b_id < 0) return bad_merge(i, missing, b, err);
-    if (b.len < m->prefix.len) return bad_merge(i, "without the prefix:", b, err);
-    wml_buf_clear(joined);
-    wml_buf_str(joined, a);
-    wml_buf_str(joined, wml_str_sub(b, m->prefix.len, b.len));
-    int64_t id = wml_tok_vocab_id(&t->vocab, wml_buf_view(joined));
-    if (id < 0) return bad_merge(i, missing, wml_buf_view(joined), err);
-    m->merge[slot_of(m, (uint32_t)a_id, (uint32_t)b_id)] = (struct merge){(uint32_t)a_id, (uint32_t)b_id, (uint32_t)i, (uint32_t)id};
+    for (size_t i = 0, at = 0; i < b->n; at = b->end[i / 3], i += 3)
+        b->text[i + 2] = (struct wml_str){b->joined.ptr + at, b->end[i / 3] - at};
+    wml_tok_vocab_ids(&t->vocab, b->text, b->n, b->id);
+    for (size_t i = 0; i < b->n; i++)
+        if (b->id[i] < 0) return bad_merge(b->first + i / 3, "the vocabulary has no", b->text[i], err);
+    for (size_t i = 0; i < b->n; i += 3) {
+        struct merge g = {(uint32_t)b->id[i], (uint32_t)b->id[i + 1], (uint32_t)(b->first + i / 3), (uint32_t)b->id[i + 2]};
+        m->merge[slot_of(m, g.a, g.b)] = g;
+    }
+    b->first += b->n / 3;
+    b->n = 0;
+    wml_buf_clear(&b->joined);
     return true;
+}
+
+static bool add_merge(struct wml_tok *t, struct bpe *m, struct batch *b, const struct wml_json_val *v, struct wml_err *err)
+{
+    struct wml_str *left = &b->text[b->n], *right = &b->text[b->n + 1];
+    size_t rank = b->first + b->n / 3;
+    if (!parts_of(v, rank, left, right, err)) return false;
+    if (right->len < m->prefix.len) return bad_merge(rank, "without the prefix:", *right, err);
+    wml_buf_str(&b->joined, *left);
+    wml_buf_str(&b->joined, wml_str_sub(*right, m->prefix.len, right->len));
+    b->end[b->n / 3] = b->joined.len;
+    b->n += 3;
+    return b->n < WML_TOK_BATCH || add_batch(t, m, b, err);
 }
 
 static bool load_merges(struct wml_tok *t, struct bpe *m, const struct wml_json_val *list, struct wml_err *err)
 {
     struct wml_json_iter it = {0};
-    struct wml_str key, a, b;
+    struct wml_str key;
     const struct wml_json_val *v;
-    struct wml_buf joined = {0};
-    size_t n = wml_json_len(list), i = 0;
+    struct batch b = {0};
+    size_t n = wml_json_len(list);
     bool ok = true;
     if (!wml_json_is_array(list)) return wml_tok_missing("the model BPE", "merges", err);
     for (m->n_slots = 16; m->n_slots < 2 * n;) m->n_slots *= 2;
     m->merge = wml_big_alloc(m->n_slots * sizeof *m->merge, err);
     if (!m->merge) return false;
     memset(m->merge, 0xff, m->n_slots * sizeof *m->merge);
-    while (ok && wml_json_next(list, &it, &key, &v)) {
-        if (wml_str_starts(wml_json_str(v), "#version")) continue; /* the head line of merges.txt */
-        ok = parts_of(v, i, &a, &b, err) && add_merge(t, m, i, a, b, &joined, err);
-        i++;
-    }
-    wml_buf_release(&joined);
+    while (ok && wml_json_next(list, &it, &key, &v))
+        if (!wml_str_starts(wml_json_str(v), "#version")) ok = add_merge(t, m, &b, v, err); /* the head line of merges.txt */
+    ok = ok && add_batch(t, m, &b, err);
+    wml_buf_release(&b.joined);
     return ok;
 }
 

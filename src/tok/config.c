@@ -110,6 +110,7 @@ static bool load_lines(struct wml_tok *t, struct wml_err *err)
         while (line.len && strchr(" \t\r\v\f", line.ptr[line.len - 1])) line.len--;
         wml_tok_vocab_add(&t->vocab, line, i);
     }
+    t->n_model = t->vocab.len;
     return wml_tok_vocab_finish(&t->vocab, err);
 }
 

@@ -27,10 +27,12 @@ struct wml_forms {
 struct part {
     uint32_t ch;
     uint8_t order; /* combining class */
+    bool head;     /* came of the first character of the text */
 };
 
 struct run { /* the characters between two stable ones, taken apart */
     WML_VEC(struct part) v;
+    bool in_head; /* what is pushed now */
 };
 
 static uint32_t unit_char(const uint16_t **u)
@@ -89,7 +91,7 @@ static const struct mapping *find(const struct wml_forms *f, uint32_t ch)
 
 static void push(struct run *r, uint32_t ch)
 {
-    WML_PUSH(&r->v, ((struct part){ch, (uint8_t)wml_char_combining(ch)}));
+    WML_PUSH(&r->v, ((struct part){ch, (uint8_t)wml_char_combining(ch), r->in_head}));
 }
 
 /* Mappings nest a few levels deep; the table is ours, so they end. */
@@ -188,13 +190,21 @@ struct former { /* one call */
     enum wml_form form;
     struct run run;
     struct wml_buf *out;
+    const char *head_end;
+    size_t head_out; /* bytes of the result that came of the head, from its start */
 };
 
 static void flush(struct former *w)
 {
     order(&w->run);
     if (w->form == WML_NFC || w->form == WML_NFKC) put_together(w->f, &w->run);
-    for (size_t i = 0; i < w->run.v.len; i++) wml_utf8_put(w->out, w->run.v.at[i].ch);
+    bool leading = true;
+    for (size_t i = 0; i < w->run.v.len; i++) {
+        size_t at = w->out->len;
+        wml_utf8_put(w->out, w->run.v.at[i].ch);
+        leading = leading && w->run.v.at[i].head;
+        if (leading) w->head_out += w->out->len - at;
+    }
     w->run.v.len = 0;
 }
 
@@ -203,12 +213,14 @@ static const char *unstable_run(struct former *w, const char *stable, const char
 {
     if (stable < p) {
         const char *at = stable;
+        w->run.in_head = stable < w->head_end;
         push(&w->run, wml_utf8_next(&at));
     }
     while (p < end) {
         const char *at = p;
         uint32_t ch = wml_utf8_next(&at);
         if (!(wml_char_class(w->c, ch) & WML_CHAR_UNSTABLE)) break;
+        w->run.in_head = p < w->head_end;
         take_apart(w->f, w->form == WML_NFKD || w->form == WML_NFKC, ch, &w->run);
         p = at;
     }
@@ -218,10 +230,8 @@ static const char *unstable_run(struct former *w, const char *stable, const char
 
 size_t wml_chars_form(const struct wml_chars *c, enum wml_form form, struct wml_str s, size_t head, struct wml_buf *out)
 {
-    struct former w = {.c = c, .f = wml_chars_forms(c), .form = form, .out = out};
+    struct former w = {.c = c, .f = wml_chars_forms(c), .form = form, .out = out, .head_end = s.ptr + head};
     const char *p = s.ptr, *end = s.ptr + s.len, *copied = p, *stable = p;
-    size_t start = out->len, head_out = 0;
-    bool in_head = head > 0;
     while (p < end) {
         const char *at = p;
         if ((unsigned char)*p < 0x80) {
@@ -234,16 +244,12 @@ size_t wml_chars_form(const struct wml_chars *c, enum wml_form form, struct wml_
             p = at;
             continue;
         }
+        if (copied < w.head_end) w.head_out += (size_t)(WML_MIN(stable, w.head_end) - copied);
         wml_buf_add(out, copied, (size_t)(stable - copied));
-        bool head_before = stable >= s.ptr + head;
-        p = copied = unstable_run(&w, stable, p, end);
-        stable = p;
-        if (in_head && p >= s.ptr + head) {
-            head_out = head_before ? head : out->len - start;
-            in_head = false;
-        }
+        p = copied = stable = unstable_run(&w, stable, p, end);
     }
+    if (copied < w.head_end) w.head_out += (size_t)(w.head_end - copied);
     wml_buf_add(out, copied, (size_t)(end - copied));
     WML_VEC_RELEASE(&w.run.v);
-    return in_head ? head : head_out;
+    return w.head_out;
 }

@@ -189,7 +189,8 @@ static bool run_strip(const struct wml_tok *t, const struct wml_tok_norm *n, str
         end = p;
     }
     wml_buf_add(&out->s, from, (size_t)(end - from));
-    out->head = from == in.ptr ? WML_MIN(head, out->s.len) : 0;
+    size_t gone = (size_t)(from - in.ptr);
+    out->head = gone < head ? WML_MIN(head - gone, out->s.len) : 0;
     return true;
 }
 
@@ -246,7 +247,6 @@ static bool run_charsmap(const struct wml_tok *t, const struct wml_tok_norm *n, 
                          size_t head, struct wml_tok_text *out, struct wml_err *err)
 {
     (void)t;
-    out->head = 0;
     return wml_charsmap_apply(n->map, w->match, in, head, &out->s, &out->head, err);
 }
 
@@ -356,6 +356,7 @@ bool wml_tok_normalize(const struct wml_tok *t, struct wml_tok_work *w, struct w
     for (size_t i = 0; i < t->norm.len && s->len; i++) {
         struct wml_tok_text *out = &w->norm[i & 1];
         wml_buf_clear(&out->s);
+        out->head = 0;
         if (!t->norm.at[i].run(t, &t->norm.at[i], w, *s, *head, out, err)) return false;
         if (out->s.failed || out->s.len > WML_TOK_MAX_WORK)
             return wml_fail(err, WML_E_UNSUPPORTED, "normalized text grows beyond %d MiB", WML_TOK_MAX_WORK >> 20);

@@ -3,7 +3,9 @@
 
 #include "base/hash.h"
 #include "os/file.h"
+#include "os/map.h"
 #include "os/path.h"
+#include "os/sys.h"
 #include "tok/charsmap.h"
 
 static const struct wml_tok_algo *const algos[] = {
@@ -62,6 +64,7 @@ bool wml_tok_load_vocab(struct wml_tok *t, const struct wml_json_val *v, struct 
             return wml_fail(err, WML_E_FORMAT, "the vocabulary: '%.*s' has no id from 0 to %d", WML_ARG(key), WML_TOK_MAX_ID);
         wml_tok_vocab_add(&t->vocab, key, (uint32_t)id);
     }
+    t->n_model = t->vocab.len;
     return wml_tok_vocab_finish(&t->vocab, err);
 }
 
@@ -103,21 +106,24 @@ static bool load_json(struct wml_tok *t, const struct wml_json_val *config, stru
            wml_tok_load_added(t, wml_json_get(root, "added_tokens"), err) && wml_tok_load_limits(t, root, config, err);
 }
 
+static bool read_json(struct wml_tok *t, const char *path, const struct wml_json_val *config, struct wml_err *err)
+{
+    struct wml_map_file map;
+    if (!wml_map_open(path, &map, err)) return false;
+    bool ok = wml_json_parse((struct wml_str){(const char *)map.bytes.ptr, map.bytes.len}, &t->doc, err);
+    wml_map_close(&map);
+    return (ok && load_json(t, config, err)) || wml_wrap(err, "%s", path);
+}
+
 static bool read_files(struct wml_tok *t, const char *path, struct wml_str folder, struct wml_err *err)
 {
     struct wml_json_doc *config = NULL;
-    struct wml_str name = wml_path_name(wml_str(path));
     bool ok = wml_tok_load_config(t, folder, &config, err);
-    t->stamp = wml_hash_str(wml_str(path));
-    if (ok && wml_str_ends(name, ".txt")) {
-        ok = wml_file_read(path, 0, &t->file, err) && (wml_tok_from_vocab(t, wml_json_root(config), err) || wml_wrap(err, "%s", path));
-    } else if (ok) {
-        ok = wml_file_read(path, UINT64_C(1) << 30, &t->file, err);
-        if (ok) ok = (wml_json_parse(wml_buf_view(&t->file), &t->doc, err) && load_json(t, wml_json_root(config), err)) ||
-                     wml_wrap(err, "%s", path);
-    }
-    t->stamp = wml_hash(t->file.ptr, t->file.len, t->stamp) | 1;
-    if (!wml_str_ends(name, ".txt")) wml_buf_release(&t->file); /* the document has a copy */
+    const struct wml_json_val *root = wml_json_root(config);
+    if (ok && wml_str_ends(wml_path_name(wml_str(path)), ".txt"))
+        ok = wml_file_read(path, 0, &t->file, err) && (wml_tok_from_vocab(t, root, err) || wml_wrap(err, "%s", path));
+    else if (ok)
+        ok = read_json(t, path, root, err);
     wml_json_free(config);
     return ok;
 }
@@ -156,6 +162,8 @@ bool wml_tok_open(const char *path, struct wml_tok **out, struct wml_err *err)
     struct wml_str folder;
     *out = NULL;
     t->chars = wml_chars_new();
+    uint64_t once[] = {wml_now_ns(), (uintptr_t)t}; /* never the same twice: what else was open then lies elsewhere */
+    t->stamp = wml_hash(once, sizeof once, 0);
     for (size_t i = 0; i < WML_TOK_N_ROLES; i++) t->role[i] = -1;
     bool ok = choose(path, &file, &folder, err) && read_files(t, wml_buf_text(&file), folder, err);
     wml_buf_release(&file);
@@ -195,7 +203,7 @@ size_t wml_tok_vocab_size(const struct wml_tok *t)
     size_t more = 0;
     for (size_t i = 0; i < t->added_text.len; i++) /* every added text, but those that the model has */
         more += wml_tok_vocab_id(&t->vocab, t->added_text.entry[i].key) < 0;
-    return t->vocab.len + more;
+    return t->n_model + more;
 }
 
 int64_t wml_tok_id(const struct wml_tok *t, struct wml_str token)

@@ -6,9 +6,10 @@ struct wml_tok {
     struct wml_arena arena;
     struct wml_json_doc *doc; /* strings of the vocabulary point into it */
     struct wml_buf file;      /* or into this: vocab.txt */
-    uint64_t stamp;           /* hash of what the files say */
+    uint64_t stamp;           /* of this opening, for caches */
     struct wml_chars *chars;
     struct wml_tok_vocab vocab; /* of the model */
+    size_t n_model; /* its tokens, counting a text that is there twice twice where the format allows that */
     const struct wml_tok_algo *algo;
     void *model; /* of the algorithm */
     WML_VEC(struct wml_tok_norm) norm;

@@ -12,6 +12,33 @@ struct unigram {
     struct wml_trie trie;
 };
 
+/* The score as the `tokenizers` library reads it: all digits as one number, by a power of ten. That is not always the double
+ * nearest to what is written, and the last bit decides between ways that are equally good, as in "-----". */
+static double score_of(const struct wml_json_val *v)
+{
+    char text[40];
+    double exact = wml_json_num(v, 0), ten = 1;
+    uint64_t digits = 0;
+    int exponent = 0, n = 15;
+    for (; n <= 17; n++) { /* the shortest that reads back: what is in the file */
+        snprintf(text, sizeof text, "%.*e", n - 1, exact);
+        if (strtod(text, NULL) == exact) break;
+    }
+    char *e = strchr(text, 'e');
+    if (!e || !isfinite(exact)) return exact;
+    exponent = (int)strtol(e + 1, NULL, 10);
+    while (e > text && e[-1] == '0') e--;
+    for (const char *p = text; p < e; p++) {
+        bool digit = *p >= '0' && *p <= '9';
+        if (digit) digits = digits * 10 + (uint64_t)(*p - '0');
+        exponent -= digit && p > text + (*text == '-');
+    }
+    if (exponent < -300 || exponent > 300) return exact;
+    for (int i = 0; i < abs(exponent); i++) ten *= 10;
+    double size = exponent < 0 ? (double)digits / ten : (double)digits * ten;
+    return exact < 0 ? -size : size;
+}
+
 static bool load_pieces(struct wml_tok *t, struct unigram *m, const struct wml_json_val *list, struct wml_err *err)
 {
     size_t n = wml_json_len(list), i = 0;
@@ -29,12 +56,13 @@ static bool load_pieces(struct wml_tok *t, struct unigram *m, const struct wml_j
             ok = wml_fail(err, WML_E_FORMAT, "Unigram: entry %zu of the vocabulary is not [text, score]", i);
             break;
         }
-        m->score[i] = wml_json_num(score, 0);
+        m->score[i] = score_of(score);
         if (m->score[i] < least) least = m->score[i];
         wml_tok_vocab_add(&t->vocab, text, (uint32_t)i);
         key[i] = (struct wml_trie_key){text, (uint32_t)i};
     }
     m->unknown_score = least - 10;
+    t->n_model = n;
     ok = ok && wml_tok_vocab_finish(&t->vocab, err) && wml_trie_build(&m->trie, key, n, err);
     free(key);
     return ok;

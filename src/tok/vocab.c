@@ -29,9 +29,10 @@ void wml_tok_vocab_release(struct wml_tok_vocab *v)
 static size_t slot_of(const struct wml_tok_vocab *v, struct wml_str text, uint32_t hash)
 {
     size_t at = hash & (v->n_slots - 1);
-    for (; v->slot[at]; at = (at + 1) & (v->n_slots - 1)) {
-        const struct wml_tok_token *t = &v->token[v->slot[at] - 1];
-        if (t->hash == hash && t->text.len == text.len && memcmp(t->text.ptr, text.ptr, text.len) == 0) break;
+    for (; v->slot[at].index; at = (at + 1) & (v->n_slots - 1)) {
+        if (v->slot[at].hash != hash) continue;
+        const struct wml_tok_token *t = &v->token[v->slot[at].index - 1];
+        if (t->text.len == text.len && memcmp(t->text.ptr, text.ptr, text.len) == 0) break;
     }
     return at;
 }
@@ -40,12 +41,12 @@ void wml_tok_vocab_add(struct wml_tok_vocab *v, struct wml_str text, uint32_t id
 {
     uint32_t hash = (uint32_t)wml_hash_str(text);
     size_t at = slot_of(v, text, hash);
-    if (v->slot[at]) {
-        v->token[v->slot[at] - 1].id = id;
+    if (v->slot[at].index) {
+        v->token[v->slot[at].index - 1].id = id;
         return;
     }
-    v->token[v->len++] = (struct wml_tok_token){text, id, hash};
-    v->slot[at] = (uint32_t)v->len;
+    v->token[v->len++] = (struct wml_tok_token){text, id};
+    v->slot[at] = (struct wml_tok_vocab_slot){hash, (uint32_t)v->len};
     v->longest = WML_MAX(v->longest, text.len);
 }
 
@@ -62,8 +63,29 @@ bool wml_tok_vocab_finish(struct wml_tok_vocab *v, struct wml_err *err)
 int64_t wml_tok_vocab_id(const struct wml_tok_vocab *v, struct wml_str text)
 {
     if (!v->n_slots) return -1;
-    uint32_t i = v->slot[slot_of(v, text, (uint32_t)wml_hash_str(text))];
+    uint32_t i = v->slot[slot_of(v, text, (uint32_t)wml_hash_str(text))].index;
     return i ? (int64_t)v->token[i - 1].id : -1;
+}
+
+void wml_tok_vocab_ids(const struct wml_tok_vocab *v, const struct wml_str *text, size_t n, int64_t *id)
+{
+    uint32_t hash[WML_TOK_BATCH];
+    for (size_t i = 0; i < n; i++) {
+        hash[i] = (uint32_t)wml_hash_str(text[i]);
+        WML_PREFETCH(&v->slot[hash[i] & (v->n_slots - 1)]);
+    }
+    for (size_t i = 0; i < n; i++) {
+        uint32_t index = v->slot[hash[i] & (v->n_slots - 1)].index;
+        if (index) WML_PREFETCH(&v->token[index - 1]);
+    }
+    for (size_t i = 0; i < n; i++) {
+        uint32_t index = v->slot[hash[i] & (v->n_slots - 1)].index;
+        if (index) WML_PREFETCH(v->token[index - 1].text.ptr);
+    }
+    for (size_t i = 0; i < n; i++) {
+        uint32_t index = v->slot[slot_of(v, text[i], hash[i])].index;
+        id[i] = index ? (int64_t)v->token[index - 1].id : -1;
+    }
 }
 
 struct wml_str wml_tok_vocab_text(const struct wml_tok_vocab *v, int64_t id)

@@ -7,13 +7,17 @@
 struct wml_tok_token {
     struct wml_str text;
     uint32_t id;
-    uint32_t hash;
+};
+
+struct wml_tok_vocab_slot {
+    uint32_t hash;  /* kept here, so that another token is told apart without a look at it */
+    uint32_t index; /* + 1; 0: empty */
 };
 
 struct wml_tok_vocab {
     struct wml_tok_token *token; /* in the order of the file */
     size_t len, cap;
-    uint32_t *slot; /* index + 1; 0: empty */
+    struct wml_tok_vocab_slot *slot;
     size_t n_slots; /* a power of two */
     uint32_t *by_id; /* index + 1 of the token with an id */
     size_t n_ids;
@@ -28,6 +32,9 @@ void wml_tok_vocab_add(struct wml_tok_vocab *v, struct wml_str text, uint32_t id
 /* After the last add. */
 bool wml_tok_vocab_finish(struct wml_tok_vocab *v, struct wml_err *err);
 int64_t wml_tok_vocab_id(const struct wml_tok_vocab *v, struct wml_str text); /* -1: none */
+/* Many at once, n at most WML_TOK_BATCH: what memory they need is asked for ahead, since none of it is in a cache. */
+enum { WML_TOK_BATCH = 96 };
+void wml_tok_vocab_ids(const struct wml_tok_vocab *v, const struct wml_str *text, size_t n, int64_t *id);
 struct wml_str wml_tok_vocab_text(const struct wml_tok_vocab *v, int64_t id); /* absent: none */
 
 #endif

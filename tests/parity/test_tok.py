@@ -2,6 +2,7 @@
 import json
 import os
 import random
+import struct
 import subprocess
 
 import pytest
@@ -222,3 +223,224 @@ def test_pattern(name, behavior, tmp_path):
     t = Tokenizer(models.WordLevel({w: i for i, w in enumerate(sorted(words | {"<unk>"}))}, unk_token="<unk>"))
     t.pre_tokenizer = pre
     compare(save(t, tmp_path), texts, [], decode=False)
+
+
+BYTES = {f"<0x{i:02X}>": i for i in range(256)}
+
+
+def show_all(pre=None, norm=None, suffix="</w>"):
+    """A model whose ids spell the text it is given, byte by byte, with a sign at the end of every piece."""
+    t = Tokenizer(models.BPE(dict(BYTES), [], byte_fallback=True, **({"end_of_word_suffix": suffix} if pre else {})))
+    if pre:
+        t.pre_tokenizer = pre
+    if norm:
+        t.normalizer = norm
+    return t
+
+
+def every_character(around):
+    """All code points in texts of 1000, `around` each."""
+    points = [c for c in range(1, 0x110000) if not 0xd800 <= c < 0xe000 and (c < 0x3400 or c > 0x20000 or c % 7 == 0 or c > 0xf000)]
+    points = [c for c in points if c < 0x32000 or 0xe0000 <= c < 0xe0200 or c % 1999 == 0]
+    return ["".join(around + chr(c) for c in points[i:i + 1000]) for i in range(0, len(points), 1000)]
+
+
+NORMALIZERS = {
+    "bert": normalizers.BertNormalizer(), "bert_cased": normalizers.BertNormalizer(lowercase=False),
+    "bert_bare": normalizers.BertNormalizer(clean_text=False, handle_chinese_chars=False, strip_accents=True, lowercase=False),
+    "lower": normalizers.Lowercase(), "nfc": normalizers.NFC(), "nfd": normalizers.NFD(), "nfkc": normalizers.NFKC(),
+    "nfkd": normalizers.NFKD(), "accents": normalizers.StripAccents(), "nmt": normalizers.Nmt(), "bytes": normalizers.ByteLevel(),
+    "strip": normalizers.Strip(), "strip_left": normalizers.Strip(right=False), "strip_right": normalizers.Strip(left=False),
+    "prepend": normalizers.Prepend("▁"), "replace": normalizers.Replace("a", "bcd"), "replace_gone": normalizers.Replace(" ", ""),
+    "replace_pattern": normalizers.Replace(Regex(r" {2,}|\d"), "▁"), "replace_nothing": normalizers.Replace("", "-"),
+    "all": normalizers.Sequence([normalizers.NFD(), normalizers.StripAccents(), normalizers.Lowercase(), normalizers.Replace("'", ""),
+                                 normalizers.Strip()]),
+}
+
+
+@pytest.mark.parametrize("name", NORMALIZERS)
+def test_normalizer(name, tmp_path):
+    texts = TEXTS + corpus(name, 60)
+    if name.startswith(("bert", "nf")) or name in ("lower", "accents", "nmt"):
+        texts += every_character("x") + every_character("")
+    compare(save(show_all(norm=NORMALIZERS[name]), tmp_path), texts, [], decode=False)
+
+
+def test_marks(tmp_path):
+    """Orders and compositions: random rows of marks and letters, Hangul, what composes only with others before it."""
+    rng = random.Random(7)
+    some = [chr(c) for c in (*range(0x300, 0x362), 0x345, 0x591, 0x5b0, 0x64b, 0x651, 0x93c, 0x9be, 0x9d7, 0xb3e, 0xdcf, 0x1112, 0x1161,
+                             0x11a8, 0xac00, 0x3099, 0x302a, 0x1d165, 0x1d16d, 0xf73, 0xf71, 0x334, 0x338, 0xc5, 0x1e9b, 0xfb49)]
+    texts = ["".join(rng.choice(some + list("aAoOeEdDsS")) for _ in range(rng.randint(1, 30))) for _ in range(1500)]
+    texts += ["a" + "".join(rng.choice(some[:90]) for _ in range(200)) for _ in range(20)]
+    for form in (normalizers.NFC(), normalizers.NFD(), normalizers.NFKC(), normalizers.NFKD()):
+        compare(save(show_all(norm=form), tmp_path), texts, [], decode=False)
+
+
+def charsmap(rules):
+    """SentencePiece's table of replacements: a double array (darts-clone's units) and the texts."""
+    texts, values = b"", {}
+    for key, text in rules.items():
+        values[key.encode()] = len(texts)
+        texts += text.encode() + b"\0"
+    units, used = {0: 0}, {0}
+
+    def place(node, prefix):
+        keys = [k for k in values if k.startswith(prefix) and k != prefix]
+        labels = sorted({k[len(prefix)] for k in keys}) + [0] * (prefix in values)
+        base = next(b for b in range(1, 1 << 20) if not any(b ^ c in used for c in labels))
+        units[node] |= (node ^ base) << 10 | (prefix in values) << 8
+        used.update(base ^ c for c in labels)
+        if prefix in values:
+            units[base] = 1 << 31 | values[prefix]
+        for c in labels:
+            if c:
+                units[base ^ c] = c
+                place(base ^ c, prefix + bytes([c]))
+    place(0, b"")
+    array = [units.get(i, 0) for i in range(max(units) + 257)]
+    return struct.pack(f"<I{len(array)}I", 4 * len(array), *array) + texts
+
+
+def test_precompiled(tmp_path):
+    rules = {"a": "b", "ab": "x", "é": "e", "e\u0301": "E!", "\u0301": "", "ﬁ": "fi", "㎏": "kg", "\t": " ", "\u3000": " ", "カ\u3099": "ガ",
+             "\u200b": "", "👍": "+1", "\r\n": "\n", "日": "day ", "T": "", "x\u0300\u0301": "long", "\u1100\u1161": "가"}
+    norm = normalizers.Precompiled(charsmap(rules))
+    texts = TEXTS + corpus("spm", 100) + ["a", "ab", "aé", "ée\u0301", "カ\u3099カ", "Ta", "TTa", "\u0301a", "\r\n\r", "x\u0300\u0301x", "👍🏽👍", "🇩🇪🇩", "각\u11a8"]
+    for n in (norm, normalizers.Sequence([norm, normalizers.Replace(Regex(" {2,}"), " ")])):
+        compare(save(show_all(norm=n), tmp_path), texts, [], decode=False)
+        compare(save(show_all(pre_tokenizers.Metaspace(prepend_scheme="first"), n), tmp_path), texts, [], decode=False)
+
+
+P = pre_tokenizers
+PRE = {
+    "bert": P.BertPreTokenizer(), "whitespace": P.Whitespace(), "whitespace_split": P.WhitespaceSplit(), "punct": P.Punctuation(),
+    "punct_contiguous": P.Punctuation("contiguous"), "punct_previous": P.Punctuation("merged_with_previous"),
+    "digits": P.Digits(), "digits_single": P.Digits(True), "bytes": P.ByteLevel(), "bytes_bare": P.ByteLevel(add_prefix_space=False),
+    "bytes_whole": P.ByteLevel(use_regex=False), "delimiter": P.CharDelimiterSplit("e"), "length": P.FixedLength(3),
+    "metaspace": P.Metaspace(), "metaspace_first": P.Metaspace(prepend_scheme="first"), "metaspace_never": P.Metaspace(prepend_scheme="never"),
+    "metaspace_whole": P.Metaspace(split=False), "metaspace_x": P.Metaspace(replacement="x"), "literal": P.Split("o", "merged_with_next"),
+    "words_first": P.Sequence([P.WhitespaceSplit(), P.Metaspace(prepend_scheme="first")]),
+    "digits_first": P.Sequence([P.Digits(True), P.Metaspace(prepend_scheme="first")]),
+    "falcon": P.Sequence([P.Punctuation("contiguous"), P.ByteLevel(add_prefix_space=False), P.Digits(), P.Split(Regex("[0-9][0-9][0-9]"), "isolated")]),
+    "llama3": P.Sequence([P.Split(Regex(CL100K), "isolated"), P.ByteLevel(add_prefix_space=False, use_regex=False)]),
+    "starcoder": P.Sequence([P.Digits(True), P.ByteLevel(add_prefix_space=False)]),
+}
+
+
+@pytest.mark.parametrize("name", PRE)
+def test_pre_tokenizer(name, tmp_path):
+    texts = TEXTS + corpus(name, 60)
+    if name in ("bert", "whitespace", "whitespace_split", "punct", "digits"):
+        texts += every_character("x")
+    compare(save(show_all(PRE[name]), tmp_path), texts, [], decode=False)
+
+
+def test_first_word(tmp_path):
+    """"first" looks at what of the text a piece stems from, through whatever normalizers and added tokens did before."""
+    rng = random.Random(3)
+    kinds = [normalizers.Strip(), normalizers.Strip(right=False), normalizers.Replace(Regex(" +"), " "), normalizers.Replace("a", ""),
+             normalizers.Prepend("▁"), normalizers.NFD(), normalizers.NFC(), normalizers.BertNormalizer(), normalizers.Nmt(),
+             normalizers.Lowercase(), normalizers.StripAccents(), normalizers.Replace("T", "ab "), normalizers.ByteLevel()]
+    texts = ["a b", " a b", "  a", "Ta b", "aa b", "\x01a b", "\u0301a b", "éa b", "e\u0301 b", "你 b", "<s>a b", "<s> a", " <s>a", "a<s>b", "T", ""]
+    for i in range(300):
+        norm = normalizers.Sequence(rng.sample(kinds, rng.randint(0, 3)))
+        pre = P.Sequence(rng.sample([P.WhitespaceSplit(), P.Punctuation(), P.Split("a", "isolated"), P.Digits(), P.Split("a", "removed")],
+                                    rng.randint(0, 2)) + [P.Metaspace(prepend_scheme="first")])
+        t = show_all(pre, norm)
+        t.add_tokens([AddedToken("<s>", special=True, lstrip=rng.random() < 0.5, rstrip=rng.random() < 0.5, normalized=rng.random() < 0.5)])
+        compare(save(t, tmp_path), texts, [], decode=False)
+
+
+def test_added_tokens(tmp_path):
+    """All flags of added tokens, which overlap each other and words."""
+    rng = random.Random(11)
+    names = ["<s>", "</s>", "<mask>", "[MASK]", "new", "New York", "York", "ab", "abc", "bcd", " x", "é", "ÉCOLE", "#", "##", "▁y", "<s", "日本"]
+    texts = TEXTS + ["new <s>new New York</s> newest renew", "abcd abc bcd ab.c", "  <mask>  <mask>  ", "a x x  x", "école École ÉCOLE é",
+                     "###", "y y ▁y", "日本語 日 本日本", "New\u00a0York new_ _new new1 ünew", "<s<s></s>", "[mask] [MASK]", "abc  \t<s>\n  abc"]
+    for i in range(60):
+        t = show_all(rng.choice([None, P.WhitespaceSplit(), P.Metaspace(prepend_scheme="first"), P.ByteLevel(), P.BertPreTokenizer()]),
+                     rng.choice([None, normalizers.Lowercase(), normalizers.NFD(), normalizers.BertNormalizer(), normalizers.Strip(),
+                                 normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])]))
+        if rng.random() < 0.5:
+            t.decoder = rng.choice([decoders.ByteLevel(), decoders.Metaspace(), decoders.Sequence([decoders.ByteFallback(), decoders.Fuse()])])
+        for n in rng.sample(names, rng.randint(3, 12)):
+            t.add_tokens([AddedToken(n, single_word=rng.random() < 0.3, lstrip=rng.random() < 0.3, rstrip=rng.random() < 0.3,
+                                     normalized=rng.random() < 0.5, special=rng.random() < 0.4)])
+        compare(save(t, tmp_path), texts, [])
+
+
+def trained():
+    """Tokenizers as several families have them, trained on the texts of this file."""
+    lines = TEXTS + corpus("train", 800)
+    quiet = {"show_progress": False}
+
+    def make(model, trainer, norm=None, pre=None, dec=None, post=None):
+        t = Tokenizer(model)
+        if norm: t.normalizer = norm
+        if pre: t.pre_tokenizer = pre
+        if dec: t.decoder = dec
+        t.train_from_iterator(lines, trainer)
+        if post: t.post_processor = post(t)
+        return t
+    two = lambda t: processors.TemplateProcessing(  # noqa: E731
+        single="<s> $A </s>", pair="<s> $A </s> $B:1 </s>:1", special_tokens=[("<s>", t.token_to_id("<s>")), ("</s>", t.token_to_id("</s>"))])
+    special = ["<unk>", "<s>", "</s>", "<pad>"]
+    alphabet = P.ByteLevel.alphabet()
+    llama = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
+    spaced = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    return {
+        "gpt2": lambda: make(models.BPE(), trainers.BpeTrainer(vocab_size=2000, initial_alphabet=alphabet, **quiet), None, P.ByteLevel(),
+                             decoders.ByteLevel(), lambda t: processors.ByteLevel()),
+        "llama3": lambda: make(models.BPE(ignore_merges=True), trainers.BpeTrainer(vocab_size=2000, initial_alphabet=alphabet, special_tokens=special, **quiet),
+                               normalizers.NFC(), PRE["llama3"], decoders.ByteLevel(),
+                               lambda t: processors.Sequence([processors.ByteLevel(trim_offsets=False), two(t)])),
+        "llama2": lambda: make(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True),
+                               trainers.BpeTrainer(vocab_size=1500, special_tokens=special + list(BYTES), limit_alphabet=200, **quiet), spaced, None, llama, two),
+        "fused": lambda: make(models.BPE(unk_token="<unk>", fuse_unk=True), trainers.BpeTrainer(vocab_size=800, special_tokens=special, limit_alphabet=60, **quiet),
+                              None, P.Metaspace(), decoders.Metaspace()),
+        "unfused": lambda: make(models.BPE(unk_token="<unk>"), trainers.BpeTrainer(vocab_size=800, special_tokens=special, limit_alphabet=60, **quiet),
+                                None, P.Whitespace()),
+        "gone": lambda: make(models.BPE(), trainers.BpeTrainer(vocab_size=800, limit_alphabet=60, **quiet), None, P.WhitespaceSplit()),
+        "clip": lambda: make(models.BPE(unk_token="<unk>", end_of_word_suffix="</w>"),
+                             trainers.BpeTrainer(vocab_size=2000, special_tokens=special, end_of_word_suffix="</w>", **quiet),
+                             normalizers.Sequence([normalizers.NFC(), normalizers.Replace(Regex(r"\s+"), " "), normalizers.Lowercase()]), P.Whitespace(),
+                             decoders.BPEDecoder("</w>"), lambda t: processors.RobertaProcessing(("</s>", 2), ("<s>", 1))),
+        "prefixed": lambda: make(models.BPE(unk_token="<unk>", continuing_subword_prefix="##"),
+                                 trainers.BpeTrainer(vocab_size=2000, special_tokens=special, continuing_subword_prefix="##", **quiet), None,
+                                 P.Whitespace(), decoders.WordPiece()),
+        "bert": lambda: make(models.WordPiece(unk_token="[UNK]"),
+                             trainers.WordPieceTrainer(vocab_size=2000, special_tokens=["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"], limit_alphabet=300, **quiet),
+                             normalizers.BertNormalizer(), P.BertPreTokenizer(), decoders.WordPiece(),
+                             lambda t: processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))),
+        "bert_no_clean_up": lambda: make(models.WordPiece(unk_token="[UNK]", max_input_chars_per_word=8),
+                                         trainers.WordPieceTrainer(vocab_size=1000, special_tokens=["[UNK]"], **quiet), None, P.BertPreTokenizer(),
+                                         decoders.WordPiece(cleanup=False)),
+        "t5": lambda: make(models.Unigram(), trainers.UnigramTrainer(vocab_size=3500, special_tokens=special, unk_token="<unk>", **quiet),
+                           normalizers.NFKC(), P.Metaspace(), decoders.Metaspace(), two),
+        "xlnet": lambda: make(models.Unigram(), trainers.UnigramTrainer(vocab_size=3500, special_tokens=special + list(BYTES), unk_token="<unk>", **quiet),
+                              normalizers.Sequence([normalizers.NFKD(), normalizers.StripAccents(), normalizers.Lowercase()]),
+                              P.Sequence([P.WhitespaceSplit(), P.Metaspace()]), llama),
+        "whole": lambda: make(models.Unigram(), trainers.UnigramTrainer(vocab_size=3500, special_tokens=special, unk_token="<unk>", **quiet), spaced, None,
+                              decoders.Sequence([decoders.Replace(Regex("▁+"), " "), decoders.Strip(" ", 1, 0)])),
+        "words": lambda: make(models.WordLevel(unk_token="<unk>"), trainers.WordLevelTrainer(vocab_size=300, special_tokens=special, **quiet),
+                              normalizers.Lowercase(), P.Whitespace()),
+    }
+
+
+@pytest.mark.parametrize("name", trained())
+def test_trained(name, tmp_path):
+    path = save(trained()[name](), tmp_path)
+    texts = TEXTS + corpus("other" + name, 150) + [" ".join(corpus("long", 30)), "a" * 3000, "ab " * 1000, "\u0301" * 300]
+    compare(path, texts)
+    with open(path) as f:
+        d = json.load(f)
+    model = d["model"]
+    if model["type"] == "BPE" and all(" " not in w for pair in model["merges"] for w in pair):
+        model["merges"] = [" ".join(pair) for pair in model["merges"]]  # as older files have them
+        path.write_text(json.dumps(d))
+        compare(path, texts[:20])
+    if model["type"] == "Unigram" and "<0x00>" in [w for w, _ in model["vocab"]]:
+        model["byte_fallback"] = True
+        path.write_text(json.dumps(d))
+        compare(path, texts)
