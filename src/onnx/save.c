@@ -25,6 +25,7 @@ struct saver {
     WML_VEC(struct wml_tensor *) moved; /* to the sidecar, in file order */
     struct wml_out model, data;
     uint64_t weights; /* bytes of tensors that could move */
+    uint64_t room;    /* of the sidecar */
     bool has_external, same_folder;
 };
 
@@ -160,6 +161,7 @@ static void number_moved(struct saver *s)
         wml_stand_in_add(&s->stand_ins, t, wml_str(s->saved.data_name), at, n);
         at += n;
     }
+    s->room = at;
     s->saved.n_external = s->moved.len;
     if (!s->moved.len) s->saved.data_name[0] = 0;
 }
@@ -194,7 +196,7 @@ static bool write_data(struct saver *s, struct wml_err *err)
     struct wml_buf path = {0};
     if (!s->moved.len) return true;
     wml_path_join(&path, wml_path_dir(wml_str(s->path)), wml_str(s->saved.data_name));
-    bool ok = wml_out_open(&s->data, wml_buf_text(&path), err);
+    bool ok = wml_out_open(&s->data, wml_buf_text(&path), err) && wml_out_reserve(&s->data, s->room, err);
     for (size_t i = 0; ok && i < s->moved.len; i++) ok = write_tensor(s, s->moved.at[i], err);
     s->saved.data_bytes = s->data.offset;
     wml_buf_release(&path);
@@ -220,7 +222,7 @@ static bool write_model(struct saver *s, struct wml_err *err)
         return wml_hint(err, "let the weights go to a data file beside it");
     }
     s->saved.model_bytes = size;
-    return wml_out_open(&s->model, s->path, err) && wml_pb_encode(&wml_pb_model, s->m, &sink, err) &&
+    return wml_out_open(&s->model, s->path, err) && wml_out_reserve(&s->model, size, err) && wml_pb_encode(&wml_pb_model, s->m, &sink, err) &&
            wml_out_finish(&s->model, err);
 }
 

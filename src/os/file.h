@@ -62,6 +62,9 @@ struct wml_out { /* zero is valid and closed */
 
 /* The folder must exist: "make it first" is the hint otherwise. */
 bool wml_out_open(struct wml_out *o, const char *path, struct wml_err *err);
+/* Room for a file of n bytes, where the system gives it in advance: writing is faster then, and a disk that is too full
+ * says so before anything is written. Less may be written in the end. */
+bool wml_out_reserve(struct wml_out *o, uint64_t n, struct wml_err *err);
 /* Small pieces are gathered; pieces of 1 MiB and more go to the system directly. */
 bool wml_out_write(struct wml_out *o, const void *bytes, size_t n, struct wml_err *err);
 bool wml_out_pad(struct wml_out *o, uint64_t to_offset, struct wml_err *err); /* with zero bytes */

@@ -83,6 +83,11 @@ bool wml_out_open(struct wml_out *o, const char *path, struct wml_err *err)
     return true;
 }
 
+bool wml_out_reserve(struct wml_out *o, uint64_t n, struct wml_err *err)
+{
+    return n < DIRECT || !o->temp || wml_out_sys_reserve(o, n, err);
+}
+
 static bool flush(struct wml_out *o, struct wml_err *err)
 {
     size_t n = o->n_pending;

@@ -62,6 +62,12 @@ bool wml_out_sys_open(struct wml_out *o, const char *path, struct wml_err *err)
     return true;
 }
 
+bool wml_out_sys_reserve(struct wml_out *o, uint64_t n, struct wml_err *err)
+{
+    if (n > INT64_MAX || fallocate((int)o->file - 1, FALLOC_FL_KEEP_SIZE, 0, (off_t)n) == 0) return true;
+    return (errno != ENOSPC && errno != EDQUOT && errno != EFBIG) || fail(o, "write", err);
+}
+
 enum { WRITEBACK = 8 << 20, COPY_STEP = 16 << 20 };
 
 /* Sends what was written on its way to the disk while more is being made: the flush at the end then finds

@@ -8,6 +8,7 @@
  * no ordinary file (NUL, /dev/null, a pipe): renaming over it would destroy it. On failure the caller
  * releases. A temp is told to wml_out_remember at once. */
 bool wml_out_sys_open(struct wml_out *o, const char *path, struct wml_err *err);
+bool wml_out_sys_reserve(struct wml_out *o, uint64_t n, struct wml_err *err); /* true where that cannot be had */
 bool wml_out_sys_write(struct wml_out *o, const unsigned char *bytes, size_t n, struct wml_err *err);
 /* o->pending is free for it and has WML_OUT_PENDING bytes. */
 bool wml_out_sys_copy(struct wml_out *o, intptr_t file, uint64_t from, uint64_t n, struct wml_err *err);

@@ -82,6 +82,14 @@ bool wml_out_sys_open(struct wml_out *o, const char *path, struct wml_err *err)
     return true;
 }
 
+bool wml_out_sys_reserve(struct wml_out *o, uint64_t n, struct wml_err *err)
+{
+    FILE_ALLOCATION_INFO info = {.AllocationSize.QuadPart = (LONGLONG)WML_MIN(n, (uint64_t)INT64_MAX)};
+    if (SetFileInformationByHandle(handle_of(o), FileAllocationInfo, &info, sizeof info)) return true;
+    const DWORD code = GetLastError();
+    return code != ERROR_DISK_FULL || fail(o, code, "write", err);
+}
+
 bool wml_out_sys_write(struct wml_out *o, const unsigned char *bytes, size_t n, struct wml_err *err)
 {
     while (n) {

@@ -138,8 +138,8 @@ static void test_out_pieces(void **state)
     assert_int_equal(err.code, WML_E_IO);
     wml_map_close(&map);
     wml_out_release(&o);
-    assert_true(wml_out_open(&o, in("pieces"), &err) && wml_out_write(&o, truth.ptr, truth.len, &err));
-    assert_true(wml_out_commit(&o, &err));
+    assert_true(wml_out_open(&o, in("pieces"), &err) && wml_out_reserve(&o, 2 * truth.len, &err));
+    assert_true(wml_out_write(&o, truth.ptr, truth.len, &err) && wml_out_commit(&o, &err));
     wml_out_release(&o);
     assert_true(wml_file_read(in("pieces"), 0, &b, &err));
     assert_true(wml_str_eq(wml_buf_view(&b), wml_buf_view(&truth)));
@@ -387,6 +387,9 @@ static void test_full_disk(void **state)
     bool failed = wml_out_open(&o, in("small/o"), &err) && !wml_out_write(&o, bytes, 2 << 20, &err);
     wml_out_release(&o);
     bool said = strstr(err.msg, "disk space") != NULL;
+    bool no_room = wml_out_open(&o, in("small/o"), &err) && !wml_out_reserve(&o, 2 << 20, &err);
+    said = said && strstr(err.msg, "disk space") != NULL;
+    wml_out_release(&o);
     size_t left = entries(small);
     bool made = wml_file_write(in("large"), (struct wml_str){bytes, 2 << 20}, &err) && wml_map_open(in("large"), &map, &err);
     bool copy_failed = wml_out_open(&o, in("small/o"), &err) && !wml_out_copy(&o, map.file, 0, 2 << 20, &err);
@@ -395,7 +398,7 @@ static void test_full_disk(void **state)
     wml_map_close(&map);
     free(bytes);
     umount(small);
-    assert_true(failed && said && made && copy_failed && copy_said);
+    assert_true(failed && no_room && said && made && copy_failed && copy_said);
     assert_int_equal(left, 0);
 }
 #endif
