@@ -15,11 +15,6 @@ bool wml_str_eq(struct wml_str a, struct wml_str b)
     return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
 }
 
-bool wml_str_is(struct wml_str a, const char *cstr)
-{
-    return wml_str_eq(a, wml_str(cstr));
-}
-
 static unsigned char lower(char c)
 {
     return (unsigned char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);

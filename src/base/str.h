@@ -23,7 +23,12 @@ struct wml_str {
 
 struct wml_str wml_str(const char *cstr); /* NULL gives an absent string */
 bool wml_str_eq(struct wml_str a, struct wml_str b);
-bool wml_str_is(struct wml_str a, const char *cstr);
+/* Inline: of a literal the compiler knows the length, and most comparisons end there. */
+static inline bool wml_str_is(struct wml_str a, const char *cstr)
+{
+    const size_t n = cstr ? strlen(cstr) : 0;
+    return a.len == n && (!n || memcmp(a.ptr, cstr, n) == 0);
+}
 bool wml_str_ieq(struct wml_str a, struct wml_str b); /* ASCII case ignored */
 int wml_str_cmp(struct wml_str a, struct wml_str b);  /* byte order */
 bool wml_str_starts(struct wml_str s, const char *prefix);

@@ -19,7 +19,10 @@ struct wml_model *wml_model_new(void); /* IR 10, an empty graph, no opset */
 void wml_model_free(struct wml_model *m);
 
 /* Nodes. "" and "ai.onnx" are the same domain everywhere. */
-bool wml_node_is(const struct wml_node *n, const char *op_type);          /* of the ONNX domain */
+static inline bool wml_node_is(const struct wml_node *n, const char *op_type) /* of the ONNX domain */
+{
+    return n && wml_str_is(n->op_type, op_type) && (!n->domain.len || wml_str_is(n->domain, "ai.onnx"));
+}
 bool wml_node_is_in(const struct wml_node *n, const char *domain, const char *op_type);
 struct wml_node *wml_node_new(struct wml_node *before, const char *domain, const char *op_type);
 struct wml_node *wml_graph_append(struct wml_graph *g, const char *domain, const char *op_type);

@@ -19,11 +19,6 @@ bool wml_node_is_in(const struct wml_node *n, const char *domain, const char *op
     return n && wml_str_is(n->op_type, op_type) && wml_domain_eq(n->domain, wml_str(domain));
 }
 
-bool wml_node_is(const struct wml_node *n, const char *op_type)
-{
-    return wml_node_is_in(n, "", op_type);
-}
-
 void wml_node_chain(struct wml_graph *g, struct wml_node *n, struct wml_node *before)
 {
     n->graph = g;

@@ -17,11 +17,12 @@ static bool is_onnx(struct wml_str domain)
 
 const struct wml_op *wml_op_find(struct wml_str domain, struct wml_str name)
 {
-    for (size_t g = 0; g < WML_COUNT(groups); g++)
+    const bool onnx = is_onnx(domain);
+    for (size_t g = 0; g < WML_COUNT(groups) && name.len; g++)
         for (size_t i = 0; i < groups[g]->len; i++) {
             const struct wml_op *op = &groups[g]->op[i];
-            bool same = is_onnx(domain) ? !*op->domain : wml_str_is(domain, op->domain);
-            if (same && wml_str_is(name, op->name)) return op;
+            if (*op->name != *name.ptr || !wml_str_is(name, op->name)) continue;
+            if (onnx ? !*op->domain : wml_str_is(domain, op->domain)) return op;
         }
     return NULL;
 }
