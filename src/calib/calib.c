@@ -37,18 +37,17 @@ const struct wml_range_method *wml_range_method_find(const char *name)
     return NULL;
 }
 
-static double rounded(enum wml_dtype dtype, double x)
+double wml_range_round(enum wml_dtype dtype, double x)
 {
-    uint32_t bits = 0;
-    wml_dtype_store((int)dtype, &bits, 0, x);
-    return wml_dtype_load((int)dtype, &bits, 0) + 0.0; /* -0 becomes 0 */
+    float f = (float)x;
+    return (double)(dtype == WML_F16 ? wml_half_to_float(wml_float_to_half(f)) : f) + 0.0; /* -0 becomes 0 */
 }
 
 struct wml_range wml_range_make(enum wml_dtype dtype, double low, double high, bool symmetric)
 {
     double most = WML_MAX(fabs(low), fabs(high));
     if (symmetric) low = -most, high = most;
-    return (struct wml_range){.low = rounded(dtype, low), .high = rounded(dtype, high), .dtype = dtype};
+    return (struct wml_range){wml_range_round(dtype, WML_MIN(low, high)), wml_range_round(dtype, WML_MAX(low, high)), dtype};
 }
 
 struct wml_calib *wml_calib_new(const struct wml_range_method *m, const struct wml_range_opts *opts, unsigned threads,

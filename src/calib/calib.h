@@ -34,7 +34,8 @@ struct wml_range_collect; /* how it is gathered: the same */
 
 struct wml_range_method {
     const char *name;     /* "minmax" */
-    const char *ort_name; /* in ORT's cache: "MinMax", "Entropy", "Percentile"; ours that ORT lacks say "MinMax" */
+    const char *ort_name; /* in ORT's cache: "MinMax", "Entropy", "Percentile" */
+    bool ours;            /* it is not what ORT means by that name: a cache says so beside it */
     const char *summary;
     unsigned passes;      /* over the samples, at most */
     const struct wml_range_collect *collect;

@@ -32,7 +32,10 @@ void wml_extent_add(struct wml_extent *into, const struct wml_extent *more);
 /* The extent of n elements (scan.c). */
 struct wml_extent wml_extent_of(enum wml_dtype dtype, const void *data, size_t n);
 
-/* The range, with both ends rounded to the dtype, -0 as 0; symmetric when asked. */
+/* x as the nearest number of the dtype, -0 as 0. */
+double wml_range_round(enum wml_dtype dtype, double x);
+/* The range, with both ends rounded; symmetric when asked. Ends that crossed (ORT lets them, for a value that is always
+ * the same) are exchanged. */
 struct wml_range wml_range_make(enum wml_dtype dtype, double low, double high, bool symmetric);
 
 #endif

@@ -11,7 +11,7 @@
 
 struct wml_range {
     double low, high;
-    enum wml_dtype dtype; /* of the tensor's elements: WML_F32 or WML_F16 */
+    enum wml_dtype dtype; /* of the tensor's elements: WML_F32 or WML_F16. ORT's caches can lose it: then WML_F32 */
 };
 
 struct wml_ranges {

@@ -14,6 +14,8 @@ struct wml_json_val;
 /* Strict JSON, at most 1 GiB, depth at most 100, a BOM is skipped. Errors give line and column. The bytes
  * are copied. */
 bool wml_json_parse(struct wml_str text, struct wml_json_doc **out, struct wml_err *err);
+/* The same, and NaN, Infinity and -Infinity are numbers: Python's json module writes them. */
+bool wml_json_parse_python(struct wml_str text, struct wml_json_doc **out, struct wml_err *err);
 bool wml_json_load(const char *path, struct wml_json_doc **out, struct wml_err *err);
 void wml_json_free(struct wml_json_doc *d);
 

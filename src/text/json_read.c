@@ -49,7 +49,7 @@ static size_t too_deep(struct wml_str text)
     return SIZE_MAX;
 }
 
-bool wml_json_parse(struct wml_str text, struct wml_json_doc **out, struct wml_err *err)
+static bool parse(struct wml_str text, yyjson_read_flag flags, struct wml_json_doc **out, struct wml_err *err)
 {
     yyjson_read_err bad = {0};
     size_t line, column, deep;
@@ -61,7 +61,7 @@ bool wml_json_parse(struct wml_str text, struct wml_json_doc **out, struct wml_e
         return wml_fail(err, WML_E_FORMAT, "invalid JSON at line %zu, column %zu: nested deeper than %d", line, column,
                         MAX_DEPTH);
     }
-    yyjson_doc *doc = yyjson_read_opts((char *)(uintptr_t)(text.ptr ? text.ptr : ""), text.len, 0, NULL, &bad);
+    yyjson_doc *doc = yyjson_read_opts((char *)(uintptr_t)(text.ptr ? text.ptr : ""), text.len, flags, NULL, &bad);
     if (!doc) {
         locate(text, bad.pos, &line, &column);
         return wml_fail(err, WML_E_FORMAT, "invalid JSON at line %zu, column %zu: %s", line, column, bad.msg);
@@ -69,6 +69,16 @@ bool wml_json_parse(struct wml_str text, struct wml_json_doc **out, struct wml_e
     *out = wml_xcalloc(1, sizeof **out);
     (*out)->doc = doc;
     return true;
+}
+
+bool wml_json_parse(struct wml_str text, struct wml_json_doc **out, struct wml_err *err)
+{
+    return parse(text, 0, out, err);
+}
+
+bool wml_json_parse_python(struct wml_str text, struct wml_json_doc **out, struct wml_err *err)
+{
+    return parse(text, YYJSON_READ_ALLOW_INF_AND_NAN, out, err);
 }
 
 bool wml_json_load(const char *path, struct wml_json_doc **out, struct wml_err *err)
