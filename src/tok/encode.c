@@ -47,7 +47,7 @@ static bool encode_piece(const struct wml_tok *t, struct wml_tok_work *w, const 
     }
     if (wml_tok_cache_get(w->cache, word, out)) return true;
     if (!t->algo->encode(t, w, word, out, err)) return false;
-    wml_tok_cache_put(w->cache, word, out->v.at + before, out->v.len - before);
+    if (out->v.len > before) wml_tok_cache_put(w->cache, word, out->v.at + before, out->v.len - before);
     return true;
 }
 

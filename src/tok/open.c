@@ -155,21 +155,37 @@ static bool choose(const char *path, struct wml_buf *file, struct wml_str *folde
     return wml_hint(err, "copy tokenizer.json from where the model comes from");
 }
 
-bool wml_tok_open(const char *path, struct wml_tok **out, struct wml_err *err)
+static struct wml_tok *new_tok(void)
 {
     struct wml_tok *t = wml_xcalloc(1, sizeof *t);
-    struct wml_buf file = {0};
-    struct wml_str folder;
-    *out = NULL;
-    t->chars = wml_chars_new();
     uint64_t once[] = {wml_now_ns(), (uintptr_t)t}; /* never the same twice: what else was open then lies elsewhere */
     t->stamp = wml_hash(once, sizeof once, 0);
+    t->chars = wml_chars_new();
     for (size_t i = 0; i < WML_TOK_N_ROLES; i++) t->role[i] = -1;
+    return t;
+}
+
+static bool give(struct wml_tok *t, bool ok, struct wml_tok **out)
+{
+    *out = ok ? t : NULL;
+    if (!ok) wml_tok_close(t);
+    return ok;
+}
+
+bool wml_tok_open(const char *path, struct wml_tok **out, struct wml_err *err)
+{
+    struct wml_tok *t = new_tok();
+    struct wml_buf file = {0};
+    struct wml_str folder;
     bool ok = choose(path, &file, &folder, err) && read_files(t, wml_buf_text(&file), folder, err);
     wml_buf_release(&file);
-    if (ok) *out = t;
-    else wml_tok_close(t);
-    return ok;
+    return give(t, ok, out);
+}
+
+bool wml_tok_parse(struct wml_str json, struct wml_tok **out, struct wml_err *err)
+{
+    struct wml_tok *t = new_tok();
+    return give(t, wml_json_parse(json, &t->doc, err) && load_json(t, NULL, err), out);
 }
 
 void wml_tok_close(struct wml_tok *t)

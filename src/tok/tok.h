@@ -24,6 +24,8 @@ struct wml_tok;
 
 /* A folder with tokenizer.json or vocab.txt, or one of these files. WML_E_NOT_FOUND, WML_E_FORMAT, WML_E_UNSUPPORTED. */
 bool wml_tok_open(const char *path, struct wml_tok **out, struct wml_err *err);
+/* The text of a tokenizer.json alone. */
+bool wml_tok_parse(struct wml_str json, struct wml_tok **out, struct wml_err *err);
 void wml_tok_close(struct wml_tok *t);
 
 enum wml_tok_cut { WML_TOK_LONGEST_FIRST, WML_TOK_ONLY_FIRST, WML_TOK_ONLY_SECOND };
