@@ -230,6 +230,16 @@ static void put_int(void *data, size_t i, int dtype, double v)
     *p = (unsigned char)((*p & ~(mask << shift)) | ((unsigned)n & mask) << shift);
 }
 
+/* v as a float that rounds to 16 bits as v itself does: rounded to odd, so that no tie is made. */
+static float for_sixteen_bits(double v)
+{
+    float f = (float)v;
+    uint32_t u = float_bits(f);
+    if ((double)f == v || isnan(v) || isinf(f)) return f;
+    if (fabs((double)f) > fabs(v)) u--;
+    return bits_float(u | 1);
+}
+
 void wml_dtype_store(int dtype, void *data, size_t i, double v)
 {
     switch (dtype) {
@@ -241,7 +251,7 @@ void wml_dtype_store(int dtype, void *data, size_t i, double v)
     case WML_F64: put(data, i, &v, sizeof v); return;
     case WML_F16:
     case WML_BF16: {
-        uint16_t h = dtype == WML_F16 ? wml_float_to_half((float)v) : wml_float_to_bf16((float)v);
+        uint16_t h = dtype == WML_F16 ? wml_float_to_half(for_sixteen_bits(v)) : wml_float_to_bf16(for_sixteen_bits(v));
         put(data, i, &h, sizeof h);
         return;
     }

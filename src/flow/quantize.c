@@ -9,6 +9,7 @@
 #include "flow/source.h"
 #include "graph/edit.h"
 #include "graph/graph.h"
+#include "onnx/onnx.h"
 #include "opset/opset.h"
 #include "ops/ops.h"
 #include "os/sys.h"
@@ -47,11 +48,15 @@ static bool load(struct wml_quantize_run *r, struct wml_err *err)
     return true;
 }
 
+/* A conversion that fails half way leaves a model of no use: it is tried on a copy. */
 static bool set_opset(void *arg, struct wml_model *m, int64_t opset, struct wml_err *err)
 {
     size_t n_unsure;
+    struct wml_model *copy = wml_onnx_clone(m, err);
+    bool ok = copy && wml_opset_convert(copy, opset, &n_unsure, err);
     (void)arg;
-    return wml_opset_convert(m, opset, &n_unsure, err);
+    wml_model_free(copy);
+    return ok && wml_opset_convert(m, opset, &n_unsure, err);
 }
 
 static struct wml_samples_spec samples_of(const struct wml_quantize_run *r)
@@ -115,6 +120,7 @@ static void release(struct wml_quantize_run *r, struct wml_err *err)
     wml_accuracy_release(&r->accuracy);
     wml_calibration_release(&r->calibration);
     wml_model_free(r->model);
+    wml_quant_overrides_free(r->overrides);
     wml_staged_release(&r->staged, err);
     wml_flow_oracle_release(&r->oracle);
     wml_arena_release(&r->arena);

@@ -7,6 +7,7 @@
 #include "flow/oracle.h"
 #include "flow/quantize.h"
 #include "flow/staged.h"
+#include "quant/overrides.h"
 #include "quant/precision.h"
 
 struct wml_quantize_step {
@@ -23,6 +24,8 @@ struct wml_quantize_run {
     struct wml_arena arena;
     struct wml_flow_oracle oracle;
     struct wml_model *model;
+    struct wml_quant_overrides *overrides;
+    const char *ep; /* whose rules hold, or NULL */
     struct wml_staged staged;
     const char *precision; /* "w8a16", "int4 -> fp16" */
     struct wml_quantize_step *step;

@@ -8,6 +8,8 @@ static bool add_step(struct wml_quantize_run *r, const struct wml_quant_step *wh
     const struct wml_quantize_args *a = r->args;
     struct wml_quantize_step *s = &r->step[r->n_steps++];
     *s = (struct wml_quantize_step){.what = what, .method = wml_quant_find(what->method), .opts = a->quant};
+    s->opts.overrides = r->overrides;
+    s->opts.ep = r->ep;
     if (!s->method) return wml_fail(err, WML_E_UNSUPPORTED, "%s is not available in this version", what->method);
     if (!s->opts.weight) s->opts.weight = what->weight ? what->weight : WML_U8;
     if (!s->opts.activation) s->opts.activation = what->activation ? what->activation : WML_U8;
@@ -28,6 +30,16 @@ static bool check_types(const struct wml_quantize_run *r, struct wml_err *err)
     return true;
 }
 
+/* What the file of overrides and the target ask for. */
+static bool read_rules(struct wml_quantize_run *r, struct wml_err *err)
+{
+    const struct wml_quantize_args *a = r->args;
+    const struct wml_ep *ep = NULL;
+    if (a->has_target && !wml_target_check(&a->target, &ep, err)) return false;
+    r->ep = ep && ep->alias ? ep->alias[0] : NULL;
+    return !a->overrides || (r->overrides = wml_quant_overrides_load(a->overrides, err)) != NULL;
+}
+
 bool wml_quantize_plan(struct wml_quantize_run *r, const char **output, struct wml_err *err)
 {
     static const char *const fallback[] = {"auto"};
@@ -36,6 +48,7 @@ bool wml_quantize_plan(struct wml_quantize_run *r, const char **output, struct w
     size_t n = a->n_precisions ? a->n_precisions : 1;
     struct wml_buf title = {0}, suffix = {0}, path = {0};
     bool ok = true;
+    if (!read_rules(r, err)) return false;
     r->step = WML_NEW_ARRAY(&r->arena, struct wml_quantize_step, n * WML_PRECISION_STEPS);
     for (size_t i = 0; ok && i < n; i++) {
         const struct wml_precision *p = wml_precision_find(name[i], err);

@@ -44,7 +44,7 @@ struct wml_quant_env { /* callbacks may be NULL */
     void *arg;
     /* Sets the types of values that are not known yet, in every graph. */
     bool (*infer_types)(void *arg, struct wml_model *m, size_t *n_set, struct wml_err *err);
-    /* Converts the model to an opset of ONNX. */
+    /* Converts the model to an opset of ONNX. false: it cannot be done, the model is as before. */
     bool (*set_opset)(void *arg, struct wml_model *m, int64_t opset, struct wml_err *err);
 };
 
