@@ -1,14 +1,14 @@
-/* Types of values, asked of ONNX Runtime over skeletons. ORT's time grows with the square of the number of
- * outputs, so a large graph is asked about in runs of nodes; what lies before a run is given by its type. Layers
- * repeat: an operator with the same attributes and the same types of inputs has the same types of outputs, so what
- * has been answered once is not asked again. */
+/* Types of values, asked of ONNX Runtime over skeletons. A graph is asked about in runs of nodes; what lies before a
+ * run is given by its type. Layers repeat: an operator with the same attributes and the same types of inputs has the
+ * same types of outputs, so what has been answered once is not asked again. A run is about two layers long: ORT takes
+ * most of the time, and the more it is asked at once, the less is known already. */
 #include "flow/oracle_internal.h"
 
 #include "graph/edit.h"
 #include "graph/graph.h"
 #include "graph/type.h"
 
-enum { RUN = 2000 };
+enum { RUN = 256, FEW = 4 }; /* nodes; a question about the whole graph is worth it for one value in so many nodes */
 
 static struct wml_type *type_from(struct wml_model *m, const struct wml_io *io)
 {
@@ -291,6 +291,14 @@ static void need_all(struct run *r, struct wml_node *n)
     for (size_t k = 0; (sub = wml_node_subgraph(n, k)); k++) wml_graph_walk(sub, need_inputs, r);
 }
 
+/* More may be known of its inputs once the run is answered. */
+static bool reads_run(const struct run *r, const struct wml_node *n)
+{
+    for (size_t i = 0; i < n->n_in; i++)
+        if (n->in[i] && n->in[i]->def && n->in[i]->def->mark == r->mark) return true;
+    return false;
+}
+
 /* Nodes from `from` on that have open outputs; returns where the next run begins. */
 static struct wml_node *collect(struct run *r, struct wml_node *from, struct wml_buf *key)
 {
@@ -298,7 +306,7 @@ static struct wml_node *collect(struct run *r, struct wml_node *from, struct wml
     r->mark = wml_model_mark(r->q.m);
     r->room = RUN;
     for (; n && r->n_nodes < RUN; n = n->next) {
-        if (!has_open(n) || recall(&r->q, key, n)) continue;
+        if (!has_open(n) || (!reads_run(r, n) && recall(&r->q, key, n))) continue;
         n->mark = r->mark;
         r->n_nodes++;
         for (size_t i = 0; i < n->n_out; i++)
@@ -381,7 +389,8 @@ bool wml_flow_infer_types(void *arg, struct wml_model *m, size_t *n_set, struct 
     find_open(m, &q.asked);
     /* The same question about the same graph has the same answer. */
     if (q.asked.v.len && (q.asked.v.len != o->open || m->graph->n_nodes != o->nodes)) {
-        ok = m->graph->n_nodes > RUN ? ask_in_runs(&q, err) : ask_at_once(&q, err);
+        bool all = m->graph->n_nodes <= RUN && q.asked.v.len * FEW >= m->graph->n_nodes;
+        ok = all ? ask_at_once(&q, err) : ask_in_runs(&q, err);
         q.asked.v.len = 0;
         if (ok) find_open(m, &q.asked);
         o->open = q.asked.v.len;
