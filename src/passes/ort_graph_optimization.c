@@ -7,7 +7,7 @@
 #include "graph/parts.h"
 
 /* Above these it takes longer than all our passes: its time grows with the square of the readers of one value. */
-enum { MAX_NODES = 10000, MAX_READERS = 1000 };
+enum { MAX_NODES = 10000, MAX_READERS = 1000, MAX_LOOKS = 64 };
 
 /* Left out at every level: zeros in the pads of a MaxPool never win there; a Dropout that an input switches on works. */
 #define WRONG "Pad_Fusion;EliminateDropout"
@@ -20,19 +20,42 @@ struct guard {
     const char *reason; /* NULL: fine */
     struct wml_str what;
     bool contrib; /* operators of com.microsoft are fine */
+    bool lean;    /* what is asked for beside our passes */
 };
+
+static void found(struct guard *g, const char *reason, struct wml_str what)
+{
+    g->reason = reason;
+    g->what = what;
+}
 
 static bool is_onnx(struct wml_str d)
 {
     return !d.len || wml_str_is(d, "ai.onnx");
 }
 
+/* Depends on constants and on sizes that are known. *left: nodes that may still be looked at. */
+static bool is_known(const struct wml_value *v, size_t *left)
+{
+    if (!v || wml_constant_of(v)) return true;
+    const struct wml_node *n = v->def;
+    if (!n || !*left || wml_node_subgraph(n, 0) || !wml_op_is_pure(n)) return false;
+    --*left;
+    if ((wml_node_is(n, "Shape") || wml_node_is(n, "Size")) && n->in[0] && wml_type_is_static(n->in[0]->type)) return true;
+    for (size_t i = 0; i < n->n_in; i++)
+        if (!is_known(n->in[i], left)) return false;
+    return true;
+}
+
 static bool look_node(void *arg, struct wml_node *n)
 {
     struct guard *g = arg;
+    size_t left = MAX_LOOKS;
+    bool known = g->lean && wml_node_is(n, "If") && is_known(wml_node_in(n, 0), &left);
     bool fine = is_onnx(n->domain) || (g->contrib && wml_str_is(n->domain, "com.microsoft"));
-    if (!fine) *g = (struct guard){"an operator of another domain: ", n->op_type, g->contrib};
-    else if (wml_op_has(n, WML_OP_QUANT)) *g = (struct guard){"quantisation: ", n->op_type, g->contrib};
+    if (!fine) found(g, "an operator of another domain: ", n->op_type);
+    else if (wml_op_has(n, WML_OP_QUANT)) found(g, "quantisation: ", n->op_type);
+    else if (known) found(g, "a condition that is known: ", n->op_type);
     return !g->reason;
 }
 
@@ -124,7 +147,7 @@ static bool look_graph(void *arg, struct wml_graph *graph)
 {
     struct guard *g = arg;
     for (const struct wml_value *v = graph->first_value; v && !g->reason; v = v->next)
-        if (!is_plain((int)wml_value_elem(v))) *g = (struct guard){"a type that ORT's CPU kernels convert: ", wml_str(wml_dtype_name((int)wml_value_elem(v))), g->contrib};
+        if (!is_plain((int)wml_value_elem(v))) found(g, "a type that ORT's CPU kernels convert: ", wml_str(wml_dtype_name((int)wml_value_elem(v))));
     return !g->reason;
 }
 
@@ -211,7 +234,7 @@ static bool run(struct wml_pass_run *r, struct wml_err *err)
     enum wml_ort_level level = r->env->ort_level;
     bool extended = level == WML_ORT_LEVEL_EXTENDED, whole = level != WML_ORT_LEVEL_LEAN;
     if (!whole && is_settled(r)) return true;
-    g.contrib = extended;
+    g = (struct guard){.contrib = extended, .lean = !whole};
     wml_graph_walk(m->graph, look_node, &g);
     if (!g.reason) wml_model_each_graph(m, look_graph, &g);
     if (g.reason) return wml_pass_skip(r, "the model holds %s%.*s", g.reason, WML_ARG(g.what));
