@@ -4,10 +4,12 @@
 
 #include <stdatomic.h>
 
+#include "calib/cache.h"
 #include "flow/oracle_internal.h"
 #include "flow/ranges.h"
 #include "graph/type.h"
 #include "os/file.h"
+#include "os/path.h"
 #include "os/sys.h"
 #include "os/thread.h"
 
@@ -161,7 +163,15 @@ bool wml_flow_calibrate(struct wml_ctx *cx, struct wml_model *m, struct wml_valu
     const struct wml_range_method *method = wml_range_method_find(spec->method);
     *out = (struct wml_calibration){0};
     if (!method) return wml_fail(err, WML_E_USAGE, "no calibration method is called '%s'", spec->method);
-    bool ok = measure(cx, m, want, n_wanted, method, spec, out, err);
+    bool ok;
+    if (spec->cache && wml_file_exists(spec->cache)) {
+        ok = wml_ranges_load(spec->cache, method, &out->ranges, err);
+        out->from_cache = true;
+        snprintf(out->data, sizeof out->data, "ranges in %.*s", WML_ARG(wml_path_name(wml_str(spec->cache))));
+    } else {
+        ok = measure(cx, m, want, n_wanted, method, spec, out, err) &&
+             (!spec->cache || wml_ranges_save(&out->ranges, method, spec->cache, err));
+    }
     out->ms = (double)(wml_now_ns() - start) / 1e6;
     if (!ok) wml_calibration_release(out);
     return ok;
