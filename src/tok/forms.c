@@ -191,6 +191,7 @@ struct former { /* one call */
     struct run run;
     struct wml_buf *out;
     const char *head_end;
+    bool with_head;  /* the head is in the run */
     size_t head_out; /* bytes of the result that came of the head, from its start */
 };
 
@@ -198,22 +199,24 @@ static void flush(struct former *w)
 {
     order(&w->run);
     if (w->form == WML_NFC || w->form == WML_NFKC) put_together(w->f, &w->run);
-    bool leading = true;
+    bool leading = w->with_head; /* the first one stands for the head whichever it was before they were ordered */
     for (size_t i = 0; i < w->run.v.len; i++) {
         size_t at = w->out->len;
         wml_utf8_put(w->out, w->run.v.at[i].ch);
-        leading = leading && w->run.v.at[i].head;
+        leading = leading && (i == 0 || w->run.v.at[i].head);
         if (leading) w->head_out += w->out->len - at;
     }
     w->run.v.len = 0;
+    w->with_head = false;
 }
 
 /* From the stable character before the unstable one at p (or p itself) to the next stable one. */
 static const char *unstable_run(struct former *w, const char *stable, const char *p, const char *end)
 {
+    w->with_head = stable < w->head_end;
     if (stable < p) {
         const char *at = stable;
-        w->run.in_head = stable < w->head_end;
+        w->run.in_head = w->with_head;
         push(&w->run, wml_utf8_next(&at));
     }
     while (p < end) {

@@ -50,6 +50,18 @@ bool wml_regex_own(const char *pattern, struct wml_regex **out, struct wml_err *
     return compile(wml_str(pattern), 0, out, err);
 }
 
+bool wml_regex_is_script(struct wml_str name)
+{
+    char text[64];
+    int code;
+    PCRE2_SIZE at;
+    if (name.len > 40) return false;
+    int n = snprintf(text, sizeof text, "\\p{sc:%.*s}", WML_ARG(name));
+    pcre2_code *known = pcre2_compile((PCRE2_SPTR)text, (PCRE2_SIZE)n, PCRE2_UTF | PCRE2_UCP, &code, &at, NULL);
+    pcre2_code_free(known);
+    return known != NULL;
+}
+
 bool wml_regex_new(struct wml_str pattern, struct wml_regex **out, struct wml_err *err)
 {
     struct wml_buf text = {0};

@@ -33,6 +33,7 @@ struct wml_regex_walk {
 bool wml_regex_next(const struct wml_regex *r, struct wml_regex_match *m, struct wml_str text, struct wml_regex_walk *walk,
                     size_t *start, size_t *end, struct wml_err *err);
 
+bool wml_regex_is_script(struct wml_str name); /* "Han" */
 /* The pattern in PCRE2's syntax, to be compiled with UTF, UCP, MULTILINE and ALT_EXTENDED_CLASS. */
 bool wml_regex_translate(struct wml_str pattern, struct wml_buf *out, struct wml_err *err);
 

@@ -1,7 +1,7 @@
 /* tok/regex_syntax.c - Oniguruma's syntax (as Ruby has it) rewritten for PCRE2.
  *
  * What both write alike is copied. Rewritten: \s, \w and \b, whose sets differ; \h, \v; (?m), which is PCRE2's (?s); {n,m}+,
- * which repeats and is not possessive; brackets inside of brackets, and &&; characters that only PCRE2's extended classes
+ * which repeats and is not possessive; names of scripts; brackets inside of brackets, and &&; characters that only PCRE2's extended classes
  * take for operators. Refused by name: what the two do differently and no tokenizer is known to use. */
 #include "tok/regex.h"
 #include "tok/unicode.h"
@@ -9,7 +9,9 @@
 #include "base/num.h"
 
 #define SPACE "\\x09-\\x0d\\x20\\x85\\xa0\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}"
-#define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\xb2\\xb3\\xb9\\xbc-\\xbe" /* superscripts and fractions of Latin-1 as well */
+/* Outside of brackets Oniguruma asks a table of Latin-1 first, which counts superscripts and fractions. */
+#define WORD_SET "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}"
+#define WORD WORD_SET "\\xb2\\xb3\\xb9\\xbc-\\xbe"
 #define EDGE "(?:(?<=[" WORD "])(?![" WORD "])|(?<![" WORD "])(?=[" WORD "]))"
 #define HEX "0-9A-Fa-f"
 
@@ -64,21 +66,26 @@ static bool number(struct reader *r, struct wml_err *err)
     return true;
 }
 
+/* \p{Han}: PCRE2 takes the name of a script for all characters used with it, Oniguruma for those of it. */
 static bool property(struct reader *r, struct wml_err *err)
 {
-    size_t end = r->at + 2;
+    size_t name = r->at + 3, end = name;
     if (peek(r, 2) != '{') return refuse(r, "\\p without braces", err);
+    if (peek(r, 3) == '^') name = ++end;
     while (end < r->in.len && r->in.ptr[end] != '}') end++;
     if (end == r->in.len) return refuse(r, "\\p without an end", err);
+    copy(r, name - r->at);
+    if (wml_regex_is_script(wml_str_sub(r->in, name, end))) wml_buf_cstr(r->out, "sc:");
     copy(r, end + 1 - r->at);
     return true;
 }
 
 /* An escape that stands for a set, as the inside of brackets; NULL: none. *no: the set is what is not in it. */
-static const char *set_of(char c, bool *no)
+static const char *set_of(char c, bool in_class, bool *no)
 {
     *no = c == 'S' || c == 'W' || c == 'H';
-    return c == 's' || c == 'S' ? SPACE : c == 'w' || c == 'W' ? WORD : c == 'h' || c == 'H' ? HEX : NULL;
+    if (c == 'w' || c == 'W') return in_class ? WORD_SET : WORD;
+    return c == 's' || c == 'S' ? SPACE : c == 'h' || c == 'H' ? HEX : NULL;
 }
 
 /* An escape, inside of brackets or not. */
@@ -86,7 +93,7 @@ static bool escape(struct reader *r, bool in_class, struct wml_err *err)
 {
     char c = peek(r, 1);
     bool no;
-    const char *set = set_of(c, &no);
+    const char *set = set_of(c, in_class, &no);
     if (set) {
         r->at += 2;
         if (in_class && !no) wml_buf_cstr(r->out, set);

@@ -24,6 +24,7 @@ static void test_syntax(void **state)
 {
     (void)state;
     becomes("'s| ?\\p{L}+(?!\\P{N})", "'s| ?\\p{L}+(?!\\P{N})");
+    becomes("\\p{Han}\\P{^Latin}\\p{Lu}\\p{Alphabetic}", "\\p{sc:Han}\\P{^sc:Latin}\\p{Lu}\\p{Alphabetic}");
     becomes("\\h[\\h]\\H", "[0-9A-Fa-f][0-9A-Fa-f][^0-9A-Fa-f]");
     becomes("a{1,3}+b", "(?:a{1,3})+b");
     becomes("(a|b){2}+", "(?:(a|b){2})+");
