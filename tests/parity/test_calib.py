@@ -16,7 +16,7 @@ from onnxruntime.quantization import calibrate
 from conftest import WINML
 
 PROGRAM = os.path.join(os.path.dirname(WINML), "tests", "calib", "winml_calib")
-METHODS = ["minmax", "moving-average", "entropy", "percentile"]
+METHODS = ["minmax", "moving-average", "entropy", "percentile", "mse", "kl"]
 
 
 def data_sets(dtype):
@@ -366,3 +366,122 @@ def test_cache_of_no_numbers(tmp_path, bad, word):
     calibrate.save_tensors_data(data, tmp_path / "n.json")
     error = run("minmax", tmp_path / "n.json", fails=True)
     assert "tensor 'worse'" in error and word in error and "calibrate again" in error
+
+
+BITS = {"uint8": (0, 255), "int8": (-128, 127), "uint16": (0, 65535), "int16": (-32768, 32767), "uint4": (0, 15), "int4": (-8, 7)}
+
+
+def quantizer(low, high, integer, symmetric):
+    """Scale, zero point and ends of the integers, by ORT's own formula."""
+    qmin, qmax = BITS[integer]
+    if symmetric and qmin < 0:
+        qmin += 1
+    kind = np.dtype(integer if "4" not in integer else "int8")
+    zero, scale = ortq.quant_utils.compute_scale_zp(np.float64(low), np.float64(high), np.array(qmin).astype(kind) if qmin < 0 else np.array(qmin),
+                                                    np.array(qmax), symmetric)
+    return float(scale), int(zero), qmin, qmax
+
+
+def error(x, low, high, integer="uint8", symmetric=False):
+    """Sum of squared errors of x quantised and back."""
+    scale, zero, qmin, qmax = quantizer(low, high, integer, symmetric)
+    q = np.clip(np.rint(x / scale) + zero, qmin, qmax)
+    return float((((q - zero) * scale - x) ** 2).sum())
+
+
+def shares(low, high):
+    """Ranges to compare with: every pair of fractions of the ends."""
+    steps = np.concatenate([[1, 0.995, 0.99, 0.98], np.linspace(0.95, 0.1, 18), [0.07, 0.05, 0.03, 0.02, 0.01]])
+    lows = [low * s for s in steps] if low < 0 else [0]
+    highs = [high * s for s in steps] if high > 0 else [0]
+    return [(a, b) for a in lows for b in highs if a < b]
+
+
+SHAPES = ["normal", "shifted", "laplace", "heavy", "relu", "relu6", "negative", "uniform", "growing", "outlier", "pixels", "integers"]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("integer,symmetric", [("uint8", False), ("int8", True), ("int8", False), ("uint4", False), ("uint8", True), ("uint16", False)])
+def test_mse_is_the_least(tmp_path, dtype, name, integer, symmetric):
+    samples = DATA[dtype][name]
+    x = np.concatenate([a.reshape(-1) for a in samples]).astype(np.float64)
+    low, high, _ = ours(tmp_path, "mse", samples, integer=integer, threads=2, form="symmetric" if symmetric else "free")
+    assert x.min() <= low or symmetric and low == -high
+    got, whole = error(x, low, high, integer, symmetric), error(x, x.min(), x.max(), integer, symmetric)
+    tiny = 1e-12 + x.size * np.abs(x).max() ** 2 * 2.0**-25 * (dtype == "float32") # floats are known to 1/256 of an octave
+    best = min(error(x, a, b, integer, symmetric) for a, b in shares(x.min(), x.max()))
+    slack = 1.1 if dtype == "float32" and name == "integers" else 1.03
+    assert got <= whole * (slack - 0.02) + tiny and got <= best * slack + tiny, (low, high, got, best, whole)
+
+
+def test_mse_error_is_that_of_onnxruntime(tmp_path):
+    """The formula that the tests judge by is what QuantizeLinear and DequantizeLinear do."""
+    import onnxruntime
+    x = np.concatenate(DATA["float32"]["heavy"])
+    low, high, _ = ours(tmp_path, "mse", [x])
+    scale, zero, _, _ = quantizer(low, high, "uint8", False)
+    init = [onnx.numpy_helper.from_array(np.float32(scale), "s"), onnx.numpy_helper.from_array(np.uint8(zero), "z")]
+    graph = helper.make_graph([helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]), helper.make_node("DequantizeLinear", ["q", "s", "z"], ["y"])],
+                              "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n"])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n"])], init)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    y = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})[0]
+    np.testing.assert_allclose(((y - x).astype(np.float64) ** 2).sum(), error(x.astype(np.float64), low, high), rtol=1e-3)
+    assert error(x.astype(np.float64), low, high) < 0.99 * error(x.astype(np.float64), x.min(), x.max())
+
+
+def divergence(x, low, high, parts=8):
+    """As src/calib/kl.c defines it, of the values themselves, with 8 asymmetric bits."""
+    x, zeros = np.sort(x[x != 0]), int((x == 0).sum())
+    step = (high - low) / 255
+    first = round(low / step)
+    edges = (np.arange(256 * parts + 1) / parts + first - 0.5) * step
+    p = np.diff(np.searchsorted(x, edges)).astype(float).reshape(256, parts)
+    clipped = int((x < edges[0]).sum()), int((x >= edges[-1]).sum())
+    held, inside = p.sum(1), p.sum() + zeros
+    if not inside:
+        return np.inf
+    inside += sum(clipped) > 0
+    p[0, 0] += clipped[0]
+    p[-1, -1] += clipped[1]
+    q = np.where(held > 0, held / np.maximum((p > 0).sum(1), 1), 0.5)[:, None] / inside * np.ones(parts)
+    p /= x.size + zeros
+    filled = (p > 0).sum(1)
+    chance = np.where(held > filled, (filled - 1) / 2 * (1 - filled / np.maximum(held, 1)), 0).sum() / (x.size + zeros)
+    sum_ = (p[p > 0] * np.log(p[p > 0] / q[p > 0])).sum() - chance
+    return sum_ + (zeros / (x.size + zeros) * np.log(inside / (x.size + zeros)) if zeros else 0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("name", ["normal", "shifted", "laplace", "heavy", "relu", "negative", "uniform", "growing", "outlier"])
+def test_kl_is_the_least(tmp_path, dtype, name):
+    samples = DATA[dtype][name]
+    x = np.concatenate([a.reshape(-1) for a in samples]).astype(np.float64)
+    low, high, _ = ours(tmp_path, "kl", samples, threads=2)
+    got, whole = divergence(x, min(low, 0), max(high, 0)), divergence(x, min(x.min(), 0), max(x.max(), 0))
+    best = min(divergence(x, a, b) for a, b in shares(x.min(), x.max()))
+    print(low, high, got, best, whole)
+    assert got <= whole * 1.01 + 0.01 and got <= best * 1.05 + 0.02, (low, high, got, best, whole)
+
+
+@pytest.mark.parametrize("method", ["mse", "kl"])
+def test_what_methods_of_ours_do(tmp_path, method):
+    rng = np.random.default_rng(5)
+    flat, heavy = rng.uniform(-1, 2, 50_000).astype(np.float32), rng.standard_t(3, size=50_000).astype(np.float32)
+    low, high, _ = ours(tmp_path, method, [flat])
+    assert -1 <= low < -0.98 and 1.97 < high <= 2 # nothing to gain
+    low, high, _ = ours(tmp_path, method, [heavy])
+    assert high - low < 0.9 * np.ptp(heavy)
+    skewed = np.concatenate([rng.normal(size=50_000), rng.uniform(4, 300, 4)]).astype(np.float32)
+    low, high, _ = ours(tmp_path, "kl", [skewed]) # each end for itself
+    assert high < 200 and low < -3
+    huge = np.concatenate([rng.normal(size=5000), [-3.4e38, 3.4e38]]).astype(np.float32)
+    low, high, _ = ours(tmp_path, method, [huge, huge])
+    assert np.isfinite([low, high]).all() and low < high
+    for values in ([0.0], [3.0], [-0.5], [0.0] * 9, [1e-42, -1e-42], [-1.0, 0.0]):
+        a = np.array(values, np.float32)
+        assert ours(tmp_path, method, [a])[:2] == (a.min(), a.max())
+    assert ours(tmp_path, method, [heavy], integer="int16")[0] <= 0.97 * heavy.min() # 16 bits have room
+    error = run(method, tmp_path / "x.npz", "integer=float32", fails=True)
+    assert error.startswith(f"usage: calibration method {method}: float32 is no integer type")
