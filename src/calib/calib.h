@@ -12,7 +12,8 @@
  * The result depends on the data and the numbers of the samples alone, not on threads or order.
  * NaN and infinities are left out and counted (ORT's histograms refuse infinities, its MinMax hands them on, and no
  * scale can be made of them). A tensor without a finite value gets 0, 0, which is ORT's answer to an empty tensor.
- * Threads: observe may run in several at once, each with its own `thread` number; everything else in one at a time. */
+ * Threads: observe may run in several at once, for different tensors, or with different `thread` numbers, each of which
+ * keeps states of its own: a caller that shares out tensors needs one number, one that shares out samples one each. */
 #ifndef WML_CALIB_CALIB_H
 #define WML_CALIB_CALIB_H
 

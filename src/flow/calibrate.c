@@ -24,42 +24,53 @@ struct run {
     double run_ms;
 };
 
-/* The values of one sample, for all threads. */
+/* What the cores share while they go from tensor to tensor. */
 struct look {
     struct run *r;
-    struct wml_tensor_view *view; /* by wanted value */
+    struct wml_tensor_view *view; /* of one sample, by wanted value */
     size_t sample;
+    struct wml_range *range;      /* by wanted value: where the results go, after the last sample */
     atomic_size_t next;
-    unsigned thread;
 };
-struct looker { struct look *l; unsigned number; };
 
 static void look_at(void *arg)
 {
-    struct looker *me = arg;
-    struct look *l = me->l;
+    struct look *l = arg;
     for (size_t i; (i = atomic_fetch_add(&l->next, 1)) < l->r->n;) {
+        if (l->range) {
+            l->range[i] = wml_calib_range(l->r->calib, i);
+            continue;
+        }
         const struct wml_tensor_view *v = &l->view[i];
         unsigned bits = wml_dtype_info((int)v->dtype)->bits;
-        if (v->data && bits && wml_calib_wants(l->r->calib, i))
-            wml_calib_observe(l->r->calib, me->number, i, l->sample, v->data, v->bytes / (bits / 8));
+        if (v->data && bits && wml_calib_wants(l->r->calib, i)) /* one core at a time has the tensor: one state is enough */
+            wml_calib_observe(l->r->calib, 0, i, l->sample, v->data, v->bytes / (bits / 8));
     }
+}
+
+static void on_all_cores(struct look *l, struct wml_arena *arena)
+{
+    struct wml_thread **thread = WML_NEW_ARRAY(arena, struct wml_thread *, l->r->threads);
+    for (unsigned t = 1; t < l->r->threads; t++)
+        (void)wml_thread_start(&thread[t], look_at, l, NULL); /* the first does the work of one that cannot start */
+    look_at(l);
+    for (unsigned t = 1; t < l->r->threads; t++) wml_thread_join(thread[t]);
 }
 
 static bool look(struct run *r, struct wml_run *run, size_t sample, struct wml_arena *arena, struct wml_err *err)
 {
     struct look l = {.r = r, .view = WML_NEW_ARRAY(arena, struct wml_tensor_view, r->n + 1), .sample = sample};
-    struct looker *who = WML_NEW_ARRAY(arena, struct looker, r->threads);
-    struct wml_thread **thread = WML_NEW_ARRAY(arena, struct wml_thread *, r->threads);
     for (size_t i = 0; i < r->n; i++)
         if (!wml_run_output(run, r->output[i], &l.view[i], err)) return false;
-    for (unsigned t = 0; t < r->threads; t++) {
-        who[t] = (struct looker){&l, t};
-        if (t) (void)wml_thread_start(&thread[t], look_at, &who[t], NULL); /* the first does the work of one that cannot start */
-    }
-    look_at(&who[0]);
-    for (unsigned t = 1; t < r->threads; t++) wml_thread_join(thread[t]);
+    on_all_cores(&l, arena);
     return true;
+}
+
+static void finish(struct run *r, struct wml_value *const *want, struct wml_arena *arena, struct wml_ranges *out)
+{
+    struct look l = {.r = r, .range = WML_NEW_ARRAY(arena, struct wml_range, r->n + 1)};
+    on_all_cores(&l, arena);
+    for (size_t i = 0; i < r->n; i++) wml_ranges_put(out, want[i]->name, l.range[i]);
 }
 
 static bool one_sample(struct run *r, size_t i, struct wml_err *err)
@@ -138,12 +149,12 @@ static bool measure(struct wml_ctx *cx, struct wml_model *m, struct wml_value *c
     size_t n_inputs = 0;
     r.output = WML_NEW_ARRAY(&arena, size_t, n_wanted + 1);
     wml_model_ranges(m, &arena, &samples.feed);
-    r.calib = wml_calib_new(method, &spec->range, r.threads, err);
+    r.calib = wml_calib_new(method, &spec->range, 1, err);
     bool ok = r.calib && open_session(&r, m, want, err) && find_outputs(&r, want, err);
     const struct wml_io *input = ok ? wml_session_inputs(r.session, &n_inputs) : NULL;
     ok = ok && wml_samples_open(&samples, input, n_inputs, &r.samples, err) && run_samples(&r, method, err);
     if (ok) {
-        wml_calib_finish(r.calib, &out->ranges);
+        finish(&r, want, &arena, &out->ranges);
         out->samples = wml_samples_count(r.samples);
         out->random = wml_samples_are_random(r.samples);
         snprintf(out->data, sizeof out->data, "%s", wml_samples_text(r.samples));
