@@ -1,0 +1,32 @@
+/* quant/dynamic_internal.h - what the files of the method "dynamic" share. Internal to src/quant. */
+#ifndef WML_QUANT_DYNAMIC_INTERNAL_H
+#define WML_QUANT_DYNAMIC_INTERNAL_H
+
+#include "graph/edit.h"
+#include "quant/qparams.h"
+#include "quant/quant.h"
+
+struct wml_dynq { struct wml_value *q, *scale, *zero; }; /* a quantised value: real = scale * (q - zero) */
+
+struct wml_dynamic {
+    struct wml_quant_run *r;
+    struct wml_err *err;
+    struct wml_map weights;     /* by tensor and form: struct wml_dynq */
+    struct wml_map activations; /* by value: struct wml_dynq */
+};
+
+/* A float32 weight that callers cannot replace. */
+bool wml_dynamic_is_weight(const struct wml_value *v);
+/* The weight as integers, made once. channels: a scale for each element of the last axis. false: *d->err is set. */
+bool wml_dynamic_weight(struct wml_dynamic *d, struct wml_value *v, enum wml_dtype type, bool channels, struct wml_dynq *out);
+/* x as uint8, scaled by what it holds at run time; one DynamicQuantizeLinear for all readers in one graph. */
+struct wml_dynq wml_dynamic_activation(struct wml_dynamic *d, struct wml_value *x, struct wml_node *before);
+/* The type of weights: 16 bits become int8, which the kernels have. */
+enum wml_dtype wml_dynamic_type(const struct wml_dynamic *d);
+struct wml_qform wml_dynamic_form(const struct wml_dynamic *d, enum wml_dtype type);
+
+/* LSTM to DynamicQuantizeLSTM, Attention to QAttention. False without *d->err: left alone. */
+bool wml_dynamic_lstm(struct wml_dynamic *d, struct wml_node *n);
+bool wml_dynamic_attention(struct wml_dynamic *d, struct wml_node *n);
+
+#endif
