@@ -19,6 +19,8 @@ struct wml_dynamic {
 bool wml_dynamic_is_weight(const struct wml_value *v);
 /* The weight as integers, made once. channels: a scale for each element of the last axis. false: *d->err is set. */
 bool wml_dynamic_weight(struct wml_dynamic *d, struct wml_value *v, enum wml_dtype type, bool channels, struct wml_dynq *out);
+/* A table of Gather, in the type of activations: its rows are read as those are. */
+bool wml_dynamic_table(struct wml_dynamic *d, struct wml_value *v, struct wml_dynq *out);
 /* x as uint8, scaled by what it holds at run time; one DynamicQuantizeLinear for all readers in one graph. */
 struct wml_dynq wml_dynamic_activation(struct wml_dynamic *d, struct wml_value *x, struct wml_node *before);
 /* The type of weights: 16 bits become int8, which the kernels have. */

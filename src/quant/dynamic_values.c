@@ -82,17 +82,28 @@ static bool make(struct wml_dynamic *d, struct wml_value *v, struct wml_qform fo
     return true;
 }
 
-bool wml_dynamic_weight(struct wml_dynamic *d, struct wml_value *v, enum wml_dtype type, bool channels, struct wml_dynq *out)
+static bool once(struct wml_dynamic *d, struct wml_value *v, struct wml_qform form, bool channels, bool table, struct wml_dynq *out)
 {
-    struct wml_str key = key_of(d, v, NULL, type, channels);
+    struct wml_str key = key_of(d, v, table ? (const void *)d : NULL, form.type, channels);
     struct wml_dynq *known = wml_map_get(&d->weights, key);
     if (!known) {
         known = WML_NEW(&d->r->model->arena, struct wml_dynq);
-        if (!make(d, v, wml_dynamic_form(d, type), channels, known)) return wml_wrap(d->err, "weight '%.*s'", WML_ARG(v->name));
+        if (!make(d, v, form, channels, known)) return wml_wrap(d->err, "weight '%.*s'", WML_ARG(v->name));
         wml_map_put(&d->weights, key, known);
     }
     *out = *known;
     return true;
+}
+
+bool wml_dynamic_weight(struct wml_dynamic *d, struct wml_value *v, enum wml_dtype type, bool channels, struct wml_dynq *out)
+{
+    return once(d, v, wml_dynamic_form(d, type), channels, false, out);
+}
+
+bool wml_dynamic_table(struct wml_dynamic *d, struct wml_value *v, struct wml_dynq *out)
+{
+    struct wml_qform form = {.type = WML_U8, .symmetric = d->r->opts->symmetric_activation == WML_SYMMETRY_ON};
+    return once(d, v, form, false, true, out);
 }
 
 static struct wml_value *named(struct wml_node *n, struct wml_str base, const char *suffix, enum wml_dtype type, const struct wml_value *like)
