@@ -132,10 +132,10 @@ bool wml_flow_quantize(const struct wml_quantize_args *a, struct wml_ctx *cx, st
     uint64_t start = wml_now_ns();
     const char *output;
     bool ok = wml_quantize_plan(&r, &output, err) && wml_staged_prepare(&r.staged, a->model, output, a->overwrite, err);
-    wml_note_progress(cx, "Reading", a->model, 0, 0, NULL);
+    if (ok) wml_note_progress(cx, "Reading", a->model, 0, 0, NULL);
     ok = ok && load(&r, err);
     for (size_t i = 0; ok && i < r.n_steps; i++) ok = apply(&r, &r.step[i], err);
-    wml_note_progress(cx, "Saving", r.staged.name, 0, 0, NULL);
+    if (ok) wml_note_progress(cx, "Saving", r.staged.name, 0, 0, NULL);
     ok = ok && wml_staged_write(&r.staged, r.model, ".winml-quantize-", err) && measure(&r, err) && wml_staged_publish(&r.staged, err);
     wml_end_progress(cx);
     r.ms = (double)(wml_now_ns() - start) / 1e6;
