@@ -42,7 +42,8 @@ unsigned wml_term_width(int fd); /* columns; 80 when not known */
 void wml_term_prepare(void);     /* Windows: UTF-8 and escape codes */
 void wml_term_write(int fd, struct wml_str bytes); /* all of it, unbuffered; errors ignored */
 
-/* Ctrl-C, SIGTERM. The first sets the flag, the second removes open temporary files and ends. */
+/* Ctrl-C, SIGTERM. The first sets the flag, the second removes open temporary files and ends (POSIX: when it comes
+ * 200 ms after the first; sooner it is the first, passed on by a wrapper). */
 const atomic_bool *wml_interrupt_watch(void);
 
 /* A crash says so on stderr, removes temporary files and folders, and ends as it would have. document: written to

@@ -38,11 +38,19 @@ void wml_term_write(int fd, struct wml_str bytes)
     }
 }
 
+/* State of the process: a handler can be handed nothing. */
 static atomic_bool interrupted;
+static _Atomic uint64_t interrupted_ns;
+
+/* A terminal sends Ctrl-C to the whole group, and wrappers (timeout, npm, uv) pass on what they got: one is two. */
+enum { SAME_NS = 200000000 };
 
 static void on_signal(int number)
 {
-    if (atomic_exchange(&interrupted, true)) {
+    uint64_t first = 0, now = wml_now_ns();
+    if (atomic_compare_exchange_strong(&interrupted_ns, &first, now)) {
+        atomic_store(&interrupted, true);
+    } else if (now - first > SAME_NS) {
         wml_out_remove_all();
         _exit(128 + number);
     }

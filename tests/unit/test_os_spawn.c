@@ -183,6 +183,8 @@ static int role_interrupt(int argc, char **argv)
     snprintf(pid, sizeof pid, "%d", wml_pid());
     say(pid);
     while (!atomic_load(flag)) wml_sleep_ms(5);
+    kill(getpid(), SIGINT); /* the same one, passed on by a wrapper */
+    wml_sleep_ms(250);
     say(pid);
     wml_sleep_ms(20000);
     return 0;
