@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "base/rd.h"
+#include "text/words.h"
 
 struct wml_charsmap {
     uint32_t *unit;
@@ -52,10 +53,8 @@ static bool read_table(struct wml_charsmap *m, struct wml_str bytes, struct wml_
         if (!wml_rd_u32(&trie, &m->unit[i], err)) return false;
     if (m->n_text) memcpy(m->text, text.ptr, m->n_text);
     m->text[m->n_text] = '\0';
-    struct wml_buf fixed = {0};
-    bool good = wml_tok_utf8_repair((struct wml_str){m->text, m->n_text}, &fixed).ptr == m->text;
-    wml_buf_release(&fixed);
-    return good ? true : wml_fail(err, WML_E_FORMAT, "its texts are no UTF-8");
+    if (wml_utf8_valid((struct wml_str){m->text, m->n_text})) return true;
+    return wml_fail(err, WML_E_FORMAT, "its texts are no UTF-8");
 }
 
 bool wml_charsmap_new(struct wml_str base64, struct wml_charsmap **out, struct wml_err *err)

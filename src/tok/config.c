@@ -3,6 +3,7 @@
 
 #include "os/file.h"
 #include "os/path.h"
+#include "text/words.h"
 
 static const char *const role_name[] = {[WML_TOK_BOS] = "bos_token", [WML_TOK_EOS] = "eos_token", [WML_TOK_UNK] = "unk_token",
     [WML_TOK_SEP] = "sep_token", [WML_TOK_PAD] = "pad_token", [WML_TOK_CLS] = "cls_token", [WML_TOK_MASK] = "mask_token"};
@@ -96,12 +97,8 @@ static size_t count_lines(struct wml_str text)
 
 static bool load_lines(struct wml_tok *t, struct wml_err *err)
 {
-    struct wml_buf fixed = {0};
     struct wml_str text = wml_buf_view(&t->file), line;
-    if (wml_tok_utf8_repair(text, &fixed).ptr != text.ptr) {
-        wml_buf_release(&fixed);
-        return wml_fail(err, WML_E_FORMAT, "it is no UTF-8");
-    }
+    if (!wml_utf8_valid(text)) return wml_fail(err, WML_E_FORMAT, "it is no UTF-8");
     size_t n = count_lines(text);
     if (n > WML_TOK_MAX_ID) return wml_fail(err, WML_E_FORMAT, "it has %zu lines: no vocabulary is so large", n);
     if (!wml_tok_vocab_init(&t->vocab, n, err)) return false;

@@ -1,6 +1,8 @@
 /* tok/decode.c - decoders: the texts of tokens, changed one by one or joined, and put behind each other. */
 #include "tok/internal.h"
 
+#include "text/words.h"
+
 static struct wml_str string_at(const struct wml_tok_strings *s, size_t i)
 {
     size_t from = i ? s->end.at[i - 1] : 0;
@@ -151,14 +153,12 @@ static int byte_token(struct wml_str s)
 
 static void put_run(struct wml_buf *raw, struct wml_tok_strings *out)
 {
-    struct wml_buf fixed = {0};
+    bool good = wml_utf8_valid(wml_buf_view(raw));
     if (raw->len == 0) return;
-    bool good = wml_tok_utf8_repair(wml_buf_view(raw), &fixed).ptr == raw->ptr;
     if (good) wml_buf_str(&out->bytes, wml_buf_view(raw));
     for (size_t i = 0; !good && i < raw->len; i++) wml_buf_cstr(&out->bytes, "\xef\xbf\xbd");
     end_string(out);
     wml_buf_clear(raw);
-    wml_buf_release(&fixed);
 }
 
 static bool run_fallback(const struct wml_tok_dec *d, struct wml_tok_strings *in, struct wml_tok_strings *out,

@@ -4,9 +4,9 @@
  * which repeats and is not possessive; names of scripts; brackets inside of brackets, and &&; characters that only PCRE2's extended classes
  * take for operators. Refused by name: what the two do differently and no tokenizer is known to use. */
 #include "tok/regex.h"
-#include "tok/unicode.h"
 
-#include "base/num.h"
+#include "text/words.h"
+#include "tok/unicode.h"
 
 #define SPACE "\\x09-\\x0d\\x20\\x85\\xa0\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}"
 /* Outside of brackets Oniguruma asks a table of Latin-1 first, which counts superscripts and fractions. */
@@ -237,10 +237,7 @@ static bool one(struct reader *r, struct wml_err *err)
 bool wml_regex_translate(struct wml_str pattern, struct wml_buf *out, struct wml_err *err)
 {
     struct reader r = {.in = pattern, .out = out, .atom = SIZE_MAX};
-    struct wml_buf fixed = {0};
-    bool good = wml_tok_utf8_repair(pattern, &fixed).ptr == (pattern.ptr ? pattern.ptr : fixed.ptr) || pattern.len == 0;
-    wml_buf_release(&fixed);
-    if (!good) return wml_fail(err, WML_E_FORMAT, "it is no UTF-8");
+    if (!wml_utf8_valid(pattern)) return wml_fail(err, WML_E_FORMAT, "it is no UTF-8");
     while (!at_end(&r))
         if (!one(&r, err)) return false;
     if (r.depth) return refuse(&r, "a ( without )", err);
