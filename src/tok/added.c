@@ -176,25 +176,34 @@ static bool build(struct wml_tok *t, bool normalized, struct wml_trie *trie, str
     return ok;
 }
 
-bool wml_tok_load_added(struct wml_tok *t, const struct wml_json_val *list, struct wml_err *err)
+static bool read_all(struct wml_tok *t, const struct wml_json_val *list, bool new_only, int64_t *next, struct wml_err *err)
 {
     const struct wml_json_val *v;
     struct wml_json_iter it = {0};
     struct wml_str key;
+    while (wml_json_next(list, &it, &key, &v)) {
+        struct wml_tok_added a;
+        if (!read_one(v, &a, err)) return false;
+        if (!a.content.len || (new_only && wml_tok_id(t, a.content) >= 0)) continue;
+        if (a.single_word && !t->word && !wml_tok_own_regex(t, WML_TOK_RUST_WORD, &t->word, err)) return false;
+        if (new_only) a.content = wml_arena_str(&t->arena, a.content); /* the configuration is not kept */
+        add_one(t, a, next);
+    }
+    return true;
+}
+
+bool wml_tok_load_added(struct wml_tok *t, const struct wml_json_val *list, const struct wml_json_val *config,
+                        struct wml_err *err)
+{
+    const struct wml_json_val *more = wml_json_get(config, "added_tokens_decoder");
     int64_t next = (int64_t)t->n_model;
-    struct wml_tok_work *w = NULL;
-    bool ok = true;
-    t->n_added_ids = WML_MAX(t->vocab.n_ids, t->n_model + wml_json_len(list)) + 1;
+    t->n_added_ids = WML_MAX(t->vocab.n_ids, t->n_model + wml_json_len(list) + wml_json_len(more)) + 1;
     t->added_by_id = wml_big_alloc(t->n_added_ids * sizeof *t->added_by_id, err);
     if (!t->added_by_id) return false;
     memset(t->added_by_id, 0, t->n_added_ids * sizeof *t->added_by_id);
-    while (ok && wml_json_next(list, &it, &key, &v)) {
-        struct wml_tok_added a;
-        ok = read_one(v, &a, err);
-        if (ok && a.single_word && !t->word) ok = wml_tok_own_regex(t, WML_TOK_RUST_WORD, &t->word, err);
-        if (ok && a.content.len) add_one(t, a, &next);
-    }
-    w = wml_tok_work_new();
+    if (!read_all(t, list, false, &next, err) || !read_all(t, more, true, &next, err)) return false;
+    struct wml_tok_work *w = wml_tok_work_new();
+    bool ok = true;
     for (size_t i = 0; ok && i < t->added.len; i++) ok = shown_of(t, w, &t->added.at[i], err);
     wml_tok_work_free(w);
     return ok && build(t, false, &t->raw_added, err) && build(t, true, &t->norm_added, err);

@@ -181,5 +181,5 @@ bool wml_tok_from_vocab(struct wml_tok *t, const struct wml_json_val *config, st
            wml_tok_load_normalizer(t, wml_json_get(root, "normalizer"), err) &&
            wml_tok_load_pre_tokenizer(t, wml_json_get(root, "pre_tokenizer"), err) &&
            wml_tok_load_decoder(t, wml_json_get(root, "decoder"), err) &&
-           wml_tok_load_added(t, wml_json_get(root, "added_tokens"), err) && wml_tok_load_limits(t, root, config, err);
+           wml_tok_load_added(t, wml_json_get(root, "added_tokens"), config, err) && wml_tok_load_limits(t, root, config, err);
 }

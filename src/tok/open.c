@@ -103,7 +103,7 @@ static bool load_json(struct wml_tok *t, const struct wml_json_val *config, stru
            wml_tok_load_pre_tokenizer(t, wml_json_get(root, "pre_tokenizer"), err) &&
            wml_tok_load_post_processor(t, wml_json_get(root, "post_processor"), err) &&
            wml_tok_load_decoder(t, wml_json_get(root, "decoder"), err) &&
-           wml_tok_load_added(t, wml_json_get(root, "added_tokens"), err) && wml_tok_load_limits(t, root, config, err);
+           wml_tok_load_added(t, wml_json_get(root, "added_tokens"), config, err) && wml_tok_load_limits(t, root, config, err);
 }
 
 static bool read_json(struct wml_tok *t, const char *path, const struct wml_json_val *config, struct wml_err *err)

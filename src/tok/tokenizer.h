@@ -38,7 +38,9 @@ bool wml_tok_load_normalizer(struct wml_tok *t, const struct wml_json_val *v, st
 bool wml_tok_load_pre_tokenizer(struct wml_tok *t, const struct wml_json_val *v, struct wml_err *err);
 bool wml_tok_load_post_processor(struct wml_tok *t, const struct wml_json_val *v, struct wml_err *err);
 bool wml_tok_load_decoder(struct wml_tok *t, const struct wml_json_val *v, struct wml_err *err);
-bool wml_tok_load_added(struct wml_tok *t, const struct wml_json_val *v, struct wml_err *err);
+/* The list of tokenizer.json, then what added_tokens_decoder of tokenizer_config.json has beyond it. */
+bool wml_tok_load_added(struct wml_tok *t, const struct wml_json_val *list, const struct wml_json_val *config,
+                        struct wml_err *err);
 bool wml_tok_load_model(struct wml_tok *t, const struct wml_json_val *v, struct wml_err *err);
 /* {"token": id, ...} into t->vocab. */
 bool wml_tok_load_vocab(struct wml_tok *t, const struct wml_json_val *v, struct wml_err *err);

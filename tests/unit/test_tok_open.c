@@ -186,16 +186,18 @@ static void test_folder(void **state)
     put(folder, "tokenizer.json", "{" WORDS ",\"added_tokens\":[{\"content\":\"<e>\",\"special\":true},{\"content\":\"a\"}],"
         "\"truncation\":{\"strategy\":\"OnlyFirst\",\"max_length\":7,\"direction\":\"Left\"},"
         "\"padding\":{\"strategy\":{\"Fixed\":6},\"direction\":\"Left\",\"pad_to_multiple_of\":4,\"pad_id\":3,\"pad_type_id\":1}}");
-    put(folder, "tokenizer_config.json", "{\"eos_token\":{\"content\":\"<e>\"},\"bos_token\":\"nothing\",\"model_max_length\":1e30}");
+    put(folder, "tokenizer_config.json", "{\"eos_token\":{\"content\":\"<e>\"},\"bos_token\":\"nothing\",\"model_max_length\":1e30,"
+        "\"added_tokens_decoder\":{\"1\":{\"content\":\"a\"},\"6\":{\"content\":\"<extra>\",\"special\":true}}}");
     put(folder, "special_tokens_map.json", "{\"mask_token\":\"b\",\"eos_token\":\"a\"}");
     if (!wml_tok_open(folder, &t, &err)) fail_msg("%s", err.msg);
     assert_string_equal(wml_tok_algorithm(t), "WordLevel");
-    assert_int_equal(wml_tok_vocab_size(t), 6);
+    assert_int_equal(wml_tok_vocab_size(t), 7);
+    assert_int_equal(wml_tok_id(t, WML_STR("<extra>")), 6);
     assert_int_equal(wml_tok_id(t, WML_STR("<e>")), 5);
     assert_int_equal(wml_tok_id(t, WML_STR("b")), 2);
     assert_int_equal(wml_tok_id(t, WML_STR("c")), -1);
     assert_true(wml_str_is(wml_tok_text(t, 5), "<e>"));
-    assert_null(wml_tok_text(t, 6).ptr);
+    assert_null(wml_tok_text(t, 7).ptr);
     assert_null(wml_tok_text(t, -1).ptr);
     static const int64_t role[] = {-1, 5, 0, -1, 3, -1, 2};
     for (int i = 0; i < WML_TOK_N_ROLES; i++) assert_int_equal(wml_tok_special(t, (enum wml_tok_role)i), role[i]);
