@@ -39,6 +39,7 @@ struct wml_range_method {
     bool ours;            /* it is not what ORT means by that name: a cache says so beside it */
     const char *summary;
     unsigned passes;      /* over the samples, at most */
+    bool extremes;        /* of each sample, the smallest and the largest value say all that it asks */
     const struct wml_range_collect *collect;
     /* Refuses options without sense: WML_E_USAGE. NULL: no option matters. */
     bool (*check)(const struct wml_range_opts *o, struct wml_err *err);

@@ -9,6 +9,6 @@ static struct wml_range finish(const struct wml_range_state *s, const struct wml
 const struct wml_range_collect wml_collect_extent = {0};
 
 const struct wml_range_method wml_range_minmax = {
-    .name = "minmax", .ort_name = "MinMax", .passes = 1, .collect = &wml_collect_extent, .finish = finish,
+    .name = "minmax", .ort_name = "MinMax", .passes = 1, .extremes = true, .collect = &wml_collect_extent, .finish = finish,
     .summary = "the smallest and the largest value of all samples",
 };

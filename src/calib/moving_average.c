@@ -85,6 +85,6 @@ static struct wml_range finish(const struct wml_range_state *s, const struct wml
 static const struct wml_range_collect collect = {.first = first, .merge = merge, .release = release};
 
 const struct wml_range_method wml_range_moving_average = {
-    .name = "moving-average", .ort_name = "MinMax", .ours = true, .passes = 1, .collect = &collect, .check = check,
+    .name = "moving-average", .ort_name = "MinMax", .ours = true, .passes = 1, .extremes = true, .collect = &collect, .check = check,
     .finish = finish, .summary = "smallest and largest value, each sample pulling them by 1 % of the difference",
 };
