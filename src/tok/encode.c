@@ -39,12 +39,12 @@ void wml_tok_ids_release(struct wml_tok_ids *ids)
 static bool encode_piece(const struct wml_tok *t, struct wml_tok_work *w, const struct wml_tok_piece *p,
                          struct wml_tok_list *out, struct wml_err *err)
 {
-    struct wml_str word = {w->text.ptr + p->at, p->len};
     size_t before = out->v.len;
     if (p->id >= 0) {
         WML_PUSH(&out->v, p->id);
         return true;
     }
+    struct wml_str word = {w->text.ptr + p->at, p->len};
     if (wml_tok_cache_get(w->cache, word, out)) return true;
     if (!t->algo->encode(t, w, word, out, err)) return false;
     if (out->v.len > before) wml_tok_cache_put(w->cache, word, out->v.at + before, out->v.len - before);
