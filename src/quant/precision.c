@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/str.h"
+#include "quant/quant.h"
 #include "base/vec.h"
 
 #define QDQ(w, a) {{.method = "qdq", .weight = (w), .activation = (a)}}
@@ -30,7 +31,8 @@ const struct wml_precision *wml_precision_find(const char *name, struct wml_err 
     size_t used = 0;
     for (size_t i = 0; i < WML_COUNT(rows); i++) {
         if (wml_str_ieq(text, wml_str(rows[i].name)) || (rows[i].alias && wml_str_ieq(text, wml_str(rows[i].alias)))) return &rows[i];
-        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s%s%s", i ? ", " : "", rows[i].name, rows[i].alias ? ", " : "",
+        if (!wml_quant_find(rows[i].step[0].method)) continue;
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s%s%s", used ? ", " : "", rows[i].name, rows[i].alias ? ", " : "",
                                  rows[i].alias ? rows[i].alias : "");
     }
     wml_fail(err, WML_E_USAGE, "'%s' is not a supported quantization precision", name);
