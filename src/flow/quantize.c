@@ -12,6 +12,7 @@
 #include "onnx/onnx.h"
 #include "opset/opset.h"
 #include "ops/ops.h"
+#include "os/path.h"
 #include "os/sys.h"
 
 static const uint64_t ACCURACY_AUTO_MAX = UINT64_C(2) << 30, ACCURACY_AUTO_MS = 3000;
@@ -59,10 +60,11 @@ static bool set_opset(void *arg, struct wml_model *m, int64_t opset, struct wml_
     return ok && wml_opset_convert(m, opset, &n_unsure, err);
 }
 
-static struct wml_samples_spec samples_of(const struct wml_quantize_run *r)
+static struct wml_samples_spec samples_of(struct wml_quantize_run *r)
 {
     const struct wml_quantize_args *a = r->args;
-    return (struct wml_samples_spec){.data = a->data, .count = a->samples,
+    const char *folder = wml_arena_cstr(&r->arena, wml_path_dir(wml_str(a->model)));
+    return (struct wml_samples_spec){.data = a->data, .count = a->samples, .tokenizer = a->tokenizer ? a->tokenizer : folder,
                                      .feed = {.seed = a->seed, .shape = a->shape, .n_shapes = a->n_shapes, .dim = a->dim, .n_dims = a->n_dims}};
 }
 

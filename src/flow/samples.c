@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "flow/samples_text.h"
 #include "os/file.h"
 #include "os/path.h"
 #include "text/npy.h"
@@ -15,6 +16,7 @@ struct wml_samples {
     struct wml_npys arrays;           /* one file with all samples */
     int64_t *step;                    /* per array: rows of its first axis that one sample takes; 0: that axis is dropped */
     WML_VEC(const char *) file;       /* or one file per sample */
+    struct wml_texts *texts;          /* or texts */
     const char *text;
 };
 
@@ -86,9 +88,15 @@ static bool open_data(struct wml_samples *s, struct wml_err *err)
 {
     struct wml_str name = wml_path_name(wml_str(s->spec.data));
     bool folder = wml_dir_exists(s->spec.data);
+    if (!folder && wml_texts_are(s->spec.data)) {
+        if (!wml_texts_open(s->spec.data, s->spec.tokenizer, s->spec.count, &s->texts, err)) return false;
+        s->count = wml_texts_count(s->texts);
+        s->text = wml_arena_fmt(&s->arena, "texts of %.*s", WML_ARG(name)).ptr;
+        return true;
+    }
     if (folder && !list_folder(s, err)) return false;
     if (!s->file.len && !open_arrays(s, err))
-        return wml_hint(err, "calibration data is a .npz file, or a folder of .npz files (one per sample) or of .npy files (one per input)");
+        return wml_hint(err, "calibration data is a .npz file, a folder of .npz files (one per sample) or of .npy files (one per input), or .txt or .jsonl texts");
     s->text = wml_arena_fmt(&s->arena, s->file.len ? "files of %.*s" : "arrays of %.*s", WML_ARG(name)).ptr;
     return true;
 }
@@ -109,6 +117,7 @@ void wml_samples_close(struct wml_samples *s)
 {
     if (!s) return;
     wml_npys_release(&s->arrays);
+    wml_texts_close(s->texts);
     wml_arena_release(&s->arena);
     free(s);
 }
@@ -146,6 +155,7 @@ bool wml_samples_make(const struct wml_samples *s, size_t i, struct wml_feed *ou
     struct wml_feed_spec feed = s->spec.feed;
     feed.seed += i;
     feed.data = s->file.len ? s->file.at[i] : NULL;
+    if (s->texts) return wml_texts_make(s->texts, i, s->input, s->n_inputs, &feed, out, err);
     if (!s->arrays.v.len) return wml_feed_make(s->input, s->n_inputs, &feed, out, err);
     struct wml_npys sample = {0};
     for (size_t a = 0; a < s->arrays.v.len; a++) WML_PUSH(&sample.v, cut(s, a, i));

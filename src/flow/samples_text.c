@@ -1,0 +1,136 @@
+/* Texts as samples. */
+#include "flow/samples_text.h"
+
+#include <inttypes.h>
+
+#include "os/file.h"
+#include "text/json.h"
+#include "text/npy.h"
+#include "tok/tok.h"
+
+enum { OPEN_LENGTH = 512 };
+static const uint64_t FILE_MAX = UINT64_C(1) << 30;
+
+struct text { struct wml_str first, second; }; /* second absent: one text */
+
+struct wml_texts {
+    const char *path;
+    struct wml_tok *tok;
+    struct wml_arena arena;
+    WML_VEC(struct text) v;
+};
+
+bool wml_texts_are(const char *path)
+{
+    struct wml_str p = wml_str(path);
+    return wml_str_ends(p, ".txt") || wml_str_ends(p, ".jsonl");
+}
+
+static bool read_object(struct wml_texts *t, struct wml_str line, size_t number, struct text *out, struct wml_err *err)
+{
+    struct wml_json_doc *doc = NULL;
+    if (!wml_json_parse(line, &doc, err)) return wml_wrap(err, "%s, line %zu", t->path, number);
+    const struct wml_json_val *root = wml_json_root(doc), *v;
+    struct wml_json_iter it = {0};
+    struct wml_str key;
+    *out = (struct text){.first = wml_json_get_str(root, "text")};
+    while (!out->first.ptr && wml_json_is_object(root) && wml_json_next(root, &it, &key, &v)) out->first = wml_json_str(v);
+    while (it.i && !out->second.ptr && wml_json_next(root, &it, &key, &v)) out->second = wml_json_str(v);
+    bool found = out->first.ptr || wml_fail(err, WML_E_FORMAT, "%s, line %zu: no object with a string", t->path, number);
+    if (found) out->first = wml_arena_str(&t->arena, out->first);
+    if (found && out->second.ptr) out->second = wml_arena_str(&t->arena, out->second);
+    wml_json_free(doc);
+    return found;
+}
+
+static bool read_lines(struct wml_texts *t, struct wml_str rest, size_t max, struct wml_err *err)
+{
+    bool objects = wml_str_ends(wml_str(t->path), ".jsonl");
+    struct wml_str line;
+    for (size_t number = 1; t->v.len < max && wml_str_split(&rest, '\n', &line); number++) {
+        struct text one = {.first = wml_str_trim(line)};
+        if (!one.first.len) continue;
+        if (objects && !read_object(t, one.first, number, &one, err)) return false;
+        if (!objects) one.first = wml_arena_str(&t->arena, one.first);
+        WML_PUSH_IN(&t->arena, &t->v, one);
+    }
+    return t->v.len || wml_fail(err, WML_E_USAGE, "%s holds no text", t->path);
+}
+
+bool wml_texts_open(const char *path, const char *tokenizer, size_t max, struct wml_texts **out, struct wml_err *err)
+{
+    struct wml_texts *t = wml_xcalloc(1, sizeof *t);
+    struct wml_buf bytes = {0};
+    t->path = path;
+    bool ok = wml_tok_open(tokenizer, &t->tok, err) || wml_hint(err, "--tokenizer names the folder with the model's tokenizer.json");
+    ok = ok && wml_file_read(path, FILE_MAX, &bytes, err) && read_lines(t, wml_buf_view(&bytes), max, err);
+    wml_buf_release(&bytes);
+    if (ok) *out = t;
+    else wml_texts_close(t);
+    return ok;
+}
+
+void wml_texts_close(struct wml_texts *t)
+{
+    if (!t) return;
+    wml_tok_close(t->tok);
+    wml_arena_release(&t->arena);
+    free(t);
+}
+
+size_t wml_texts_count(const struct wml_texts *t)
+{
+    return t->v.len;
+}
+
+/* Tokens that the model wants, 0: any number. */
+static bool fixed_length(const struct wml_io *input, size_t n, const struct wml_feed_spec *feed, size_t *length, struct wml_err *err)
+{
+    *length = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(input[i].name, "input_ids") != 0) continue;
+        int64_t size = input[i].has_shape && input[i].rank == 2 ? input[i].dim[1] : -1, batch = input[i].has_shape && input[i].rank ? input[i].dim[0] : 1;
+        for (size_t k = 0; k < feed->n_shapes; k++)
+            if (wml_str_is(feed->shape[k].name, "input_ids") && feed->shape[k].rank == 2 && size < 0) size = feed->shape[k].dim[1];
+        if (batch > 1) return wml_fail(err, WML_E_UNSUPPORTED, "input 'input_ids' takes %" PRId64 " texts at a time; texts come one by one", batch);
+        *length = size > 0 ? (size_t)size : 0;
+        return true;
+    }
+    wml_fail(err, WML_E_USAGE, "texts do not fit: the model has no input 'input_ids'");
+    return wml_hint(err, "`winml inspect -m MODEL` lists its inputs; --calibration-data takes arrays as well");
+}
+
+static void add(struct wml_npys *to, const struct wml_io *input, size_t n, const char *name, const int64_t *values, size_t len)
+{
+    struct wml_npy a = {.name = wml_str(name), .dtype = WML_I64, .rank = 2, .dim = {1, (int64_t)len},
+                        .data = {(const unsigned char *)values, len * sizeof *values}};
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(input[i].name, name) == 0) WML_PUSH(&to->v, a);
+}
+
+bool wml_texts_make(const struct wml_texts *t, size_t i, const struct wml_io *input, size_t n, const struct wml_feed_spec *feed,
+                    struct wml_feed *out, struct wml_err *err)
+{
+    struct wml_tok_opts o = {0};
+    struct wml_tok_ids ids = {0};
+    struct wml_npys arrays = {0};
+    size_t length;
+    if (!fixed_length(input, n, feed, &length, err)) return false;
+    wml_tok_defaults(t->tok, &o);
+    o.pad_to = length;
+    o.max_length = length ? length : o.max_length && o.max_length < OPEN_LENGTH ? o.max_length : OPEN_LENGTH;
+    bool ok = wml_tok_encode(t->tok, t->v.at[i].first, t->v.at[i].second, &o, &ids, err) || wml_wrap(err, "%s, text %zu", t->path, i + 1);
+    int64_t *place = ok ? wml_xcalloc(ids.len + 1, sizeof *place) : NULL;
+    for (size_t k = 0; ok && k < ids.len; k++) place[k] = (int64_t)k;
+    if (ok) {
+        add(&arrays, input, n, "input_ids", ids.id, ids.len);
+        add(&arrays, input, n, "attention_mask", ids.mask, ids.len);
+        add(&arrays, input, n, "token_type_ids", ids.type, ids.len);
+        add(&arrays, input, n, "position_ids", place, ids.len);
+        ok = wml_feed_arrays(input, n, &arrays, t->path, out, err);
+    }
+    free(place);
+    WML_VEC_RELEASE(&arrays.v);
+    wml_tok_ids_release(&ids);
+    return ok;
+}
