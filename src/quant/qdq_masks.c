@@ -1,5 +1,5 @@
-/* Masks: numbers near the float limits, or infinities, that are added or chosen so that a Softmax gives nothing for them.
- * Spread over 256 integers such a range leaves one integer for all real values, and a mask that no sample showed is lost
+/* Masks: numbers near the float limits, or infinities, that are added or chosen so that a Softmax gives nothing for them;
+ * constants of -1000 and below are masks where a Softmax follows. Spread over 256 integers such a range leaves one integer for all real values, and a mask that no sample showed is lost
  * altogether. So masks are followed from the constants and ranges that hold them, and every value on the way gets a range
  * whose masked end is a finite number that still does the work: after what is added or multiplied on the way, masked
  * elements lie GAP below (or above) the real ones, and e^-16 is less than any integer of a Softmax can say.
@@ -11,7 +11,7 @@
 #include "ops/ops.h"
 #include "quant/qdq_internal.h"
 
-static const double GAP = 16, HUGE_F32 = 1e30, HUGE_F16 = 65000;
+static const double GAP = 16, HUGE_F32 = 1e30, HUGE_F16 = 65000, MASK = 1000;
 enum { DEPTH = 64, SMALL = 65536 /* elements of a constant that is looked at for masks alone */ };
 
 struct end { /* one end of a value */
@@ -38,8 +38,31 @@ static bool is_huge(enum wml_dtype elem, double v)
     return fabs(v) >= (elem == WML_F16 ? HUGE_F16 : HUGE_F32);
 }
 
-/* Masks and real bounds of the elements of a constant. */
-static void read_constant(const struct masks *m, struct end *end, struct wml_tensor *w)
+/* Every element of the output is one of the inputs from `first` on, perhaps as another type. */
+static bool hands_on(const struct wml_node *n, size_t *first, size_t *last)
+{
+    *first = *last = 0;
+    if (wml_node_is(n, "Where")) *first = 1, *last = 2;
+    if (wml_node_is(n, "Concat")) *last = n->n_in - 1;
+    return wml_node_is(n, "Where") || wml_node_is(n, "Concat") || wml_op_has(n, WML_OP_MOVES) || wml_node_is(n, "Cast") || wml_node_is(n, "Identity");
+}
+
+/* Low values of v become low values before a Softmax. */
+static bool reaches_softmax(const struct wml_value *v, unsigned depth)
+{
+    size_t first, last;
+    for (const struct wml_use *u = v->uses; u && depth < DEPTH; u = u->next) {
+        const struct wml_node *n = u->node;
+        bool keeps = wml_node_is(n, "Add") || wml_node_is(n, "Mul") || (wml_node_is(n, "Sub") && u->slot == 0) ||
+                     (hands_on(n, &first, &last) && u->slot >= first && u->slot <= last);
+        if (wml_node_is(n, "Softmax") || wml_node_is(n, "LogSoftmax")) return true;
+        if (keeps && wml_node_out(n, 0) && reaches_softmax(n->out[0], depth + 1)) return true;
+    }
+    return false;
+}
+
+/* Masks and real bounds of the elements of a constant; those up to `low` are masks as well. */
+static void read_constant(const struct masks *m, struct end *end, struct wml_tensor *w, double low)
 {
     struct wml_span bytes;
     uint64_t n;
@@ -47,7 +70,7 @@ static void read_constant(const struct masks *m, struct end *end, struct wml_ten
     for (size_t i = 0; i < (size_t)n; i++) {
         double v = wml_dtype_load(w->dtype, bytes.ptr, i);
         if (isnan(v)) continue;
-        if (is_huge((enum wml_dtype)w->dtype, v)) {
+        if (is_huge((enum wml_dtype)w->dtype, v) || v <= low) {
             end[v > 0].masked = true;
             continue;
         }
@@ -65,28 +88,20 @@ static void look_at_constant(const struct masks *m, const struct wml_qdq_tensor 
     enum wml_dtype real = wml_value_elem(t->value);
     struct end *end = end_of(m, t->value, 0);
     uint64_t n;
-    bool plain = t->n_held > 0;
+    bool plain = t->n_held > 0, low;
     for (size_t i = 0; plain && i < t->n_held; i++) {
         const struct wml_weight_range *r = &t->held[i];
         plain = !r->has_inf && !is_huge(real, r->low) && !is_huge(real, r->high);
         end[0].real = i ? WML_MIN(end[0].real, r->low) : r->low;
         end[1].real = i ? WML_MAX(end[1].real, r->high) : r->high;
     }
-    if (plain) {
+    low = (!plain || end[0].real <= -MASK) && reaches_softmax(t->value, 0);
+    if (plain && !low) {
         end[0].has_real = end[1].has_real = end[0].known = end[1].known = true;
     } else if (t->n_held || (wml_tensor_count(t->value->init, &n, NULL) && n <= SMALL)) {
         end[0] = end[1] = (struct end){0};
-        read_constant(m, end, t->value->init);
+        read_constant(m, end, t->value->init, low ? -MASK : -INFINITY);
     }
-}
-
-/* Every element of the output is one of the inputs from `first` on, perhaps as another type. */
-static bool hands_on(const struct wml_node *n, size_t *first, size_t *last)
-{
-    *first = *last = 0;
-    if (wml_node_is(n, "Where")) *first = 1, *last = 2;
-    if (wml_node_is(n, "Concat")) *last = n->n_in - 1;
-    return wml_node_is(n, "Where") || wml_node_is(n, "Concat") || wml_op_has(n, WML_OP_MOVES) || wml_node_is(n, "Cast") || wml_node_is(n, "Identity");
 }
 
 /* *out is left alone when there is none. */
@@ -161,7 +176,9 @@ static bool real_bound(struct masks *m, const struct wml_value *v, int side, uns
     if (!e) return false;
     if (!e->known) {
         e->known = true;
-        e->has_real = measured(m, v, side, &e->real) || derived(m, v->def, side, depth + 1, &e->real);
+        /* what was measured may be the masks */
+        e->has_real = (!e->masked && measured(m, v, side, &e->real)) || derived(m, v->def, side, depth + 1, &e->real) ||
+                      (e->masked && measured(m, v, side, &e->real));
     }
     if (e->has_real) *out = e->real;
     return e->has_real;
@@ -184,6 +201,8 @@ static bool through(struct masks *m, const struct wml_node *n, size_t i, int sid
         *end = i ? other - masked_end(m, out, !side, depth) : masked_end(m, out, side, depth) + other;
     } else if (wml_node_is(n, "Mul") && factor(m, o, depth, &other)) {
         *end = masked_end(m, out, side, depth) / other;
+    } else if (wml_node_is(n, side ? "Min" : "Max") && n->n_in == 2 && real_bound(m, o, side, depth, &other)) {
+        *end = side ? WML_MAX(other, 0) + GAP : WML_MIN(other, 0) - GAP; /* the neutral element: beyond all values */
     } else if (hands_on(n, &first, &last) && i >= first && i <= last) {
         *end = masked_end(m, out, side, depth);
     } else {
@@ -223,7 +242,7 @@ static void find_masks(struct masks *m)
         struct wml_value *out = wml_node_out(n, 0);
         struct wml_tensor *fill = wml_node_is(n, "ConstantOfShape") ? wml_attr_tensor(n, "value") : NULL;
         if (!out || !end_of(m, out, 0)) continue;
-        if (fill) read_constant(m, end_of(m, out, 0), fill);
+        if (fill) read_constant(m, end_of(m, out, 0), fill, -INFINITY);
         for (int side = 0; side < 2; side++)
             if (brings_masks(m, n, side)) end_of(m, out, side)->masked = true;
     }

@@ -118,6 +118,30 @@ static double end_of(const struct wml_qdq_tensor *t, int side, bool asked, doubl
     return asked ? asked_end : t->has_end[side] ? t->end[side] : held;
 }
 
+/* Whether every element of t comes back as it was. */
+static bool is_exact(struct wml_qdq *q, const struct wml_qdq_tensor *t, struct wml_qparams p)
+{
+    struct wml_tensor *w = t->value->init;
+    struct wml_span bytes;
+    uint64_t n;
+    if (!wml_tensor_bytes(q->model, w, &bytes, NULL) || !wml_tensor_count(w, &n, NULL)) return false;
+    for (size_t i = 0; i < (size_t)n; i++) {
+        double v = wml_dtype_load(w->dtype, bytes.ptr, i);
+        if (wml_real_mul(WML_F32, rint(v / p.scale), p.scale) != v) return false;
+    }
+    return true;
+}
+
+/* The same range with the next power of 2 as the scale: whole numbers and halves keep their value. */
+static struct wml_qparams by_power(const struct wml_qform *f, struct wml_qparams p, double low)
+{
+    int32_t q_low, q_high;
+    wml_qform_range(f, &q_low, &q_high);
+    p.scale = exp2(ceil(log2(p.scale)));
+    if (!f->symmetric) p.zero = (int32_t)rint(q_low - WML_MIN(low, 0) / p.scale);
+    return p;
+}
+
 static void constant(struct wml_qdq *q, struct wml_qdq_tensor *t)
 {
     const struct wml_override none = wml_override_none(), *o;
@@ -127,7 +151,9 @@ static void constant(struct wml_qdq *q, struct wml_qdq_tensor *t)
         o = !t->asked.n ? &none : &t->asked.channel[t->asked.n > 1 ? i : 0];
         double low = wml_real_round(s->real, end_of(t, 0, o->has_low, o->low, r->low));
         double high = wml_real_round(s->real, end_of(t, 1, o->has_high, o->high, r->high));
-        set(s, i, o->has_scale ? asked_params(s, o) : wml_qparams_of(&t->form, s->real, low, high, q->min_range));
+        struct wml_qparams p = o->has_scale ? asked_params(s, o) : wml_qparams_of(&t->form, s->real, low, high, q->min_range);
+        if (t->exact && !o->has_scale && !is_exact(q, t, p)) p = by_power(&t->form, p, low);
+        set(s, i, p);
     }
 }
 

@@ -102,7 +102,7 @@ static void mark_bias(struct wml_qdq *q, struct wml_node *n, float beta)
 {
     struct wml_value *v = wml_node_in(n, 2);
     struct wml_qdq_tensor *t = wml_qdq_of(q, v);
-    if (!t || !t->real) return;
+    if (!t || !t->real || t->given) return;
     if (!t->constant) {
         wml_quant_note(q->run, wml_str(wml_node_label(n)), "its bias '%.*s' is no constant and stays float", WML_ARG(v->name));
         return;
@@ -233,6 +233,14 @@ static void mark_cut(struct wml_qdq *q, struct wml_node *n, const struct rule *r
     mark_activation(q, out->value);
 }
 
+/* An exponent a little off 2 makes NaN of negative numbers. */
+static void mark_power(struct wml_qdq *q, struct wml_node *n, const struct rule *r)
+{
+    struct wml_qdq_tensor *e = wml_qdq_of(q, wml_node_in(n, 1));
+    mark_default(q, n, r);
+    if (e) e->exact = e->constant;
+}
+
 static void mark_first(struct wml_qdq *q, struct wml_node *n, const struct rule *r)
 {
     (void)r;
@@ -268,6 +276,7 @@ static const struct rule rules[] = {
     {"Gather", mark_gather, 0, 0},
     {"GatherElements", mark_gather, 0, 0},
     {"Pad", mark_pad, 0, 0},
+    {"Pow", mark_power, 0, 0},
     {"Split", mark_split, 0, 0},
     {"Where", mark_where, 0, 0},
     /* Numbers that say how much or how many, not what: as integers of a scale they would change shapes and choices. */

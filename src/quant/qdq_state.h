@@ -35,6 +35,7 @@ struct wml_qdq_tensor { /* a value of the top graph */
     bool listed;   /* in wml_qdq.order */
     bool weight;   /* a constant with the type of weights; others have that of activations */
     bool bias;     /* some node's bias */
+    bool exact;    /* a constant whose values must not change: its scale is a power of 2 */
     bool unit;     /* a Softmax's output: the range is 0..1 */
     int64_t axis;  /* of the channels of a constant; -1: none */
     struct wml_node *through; /* moves elements of its input 0 here, so both have one scale; NULL: none */

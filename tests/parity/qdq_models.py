@@ -191,14 +191,14 @@ def mixed(opset=21, **k):
 
 
 def attention(kind, opset=21):
-    """Scores with a mask of float limits: added, or chosen by Where; for use with `mask` of ones and zeros."""
+    """Scores with a mask of float limits, or of -10000: added, or chosen by Where; for use with `mask` of ones and zeros."""
     m = Maker(20)
     x, mask = m.input("x", [2, 6, 8]), m.input("mask", [2, 6])
-    low = m.weight("low", values=np.float32(-np.inf if kind == "where_inf" else np.finfo("f").min))
+    low = m.weight("low", values=np.float32({"where_inf": -np.inf, "mul_small": -10000}.get(kind, np.finfo("f").min)))
     q, k = m.node("MatMul", [x, m.weight("wq", 8, 8, scale=0.5)]), m.node("MatMul", [x, m.weight("wk", 8, 8, scale=0.5)])
     s = m.node("MatMul", [q, m.node("Transpose", [k], perm=[0, 2, 1])])
     wide = m.node("Unsqueeze", [mask, m.weight("ax", values=np.array([1]))])
-    if kind == "mul":
+    if kind.startswith("mul"):
         s = m.node("Add", [s, m.node("Mul", [m.node("Sub", [m.weight("one", values=np.float32(1)), wide]), low])])
     else:
         s = m.node("Where", [m.node("Cast", [wide], to=TensorProto.BOOL), s, low])

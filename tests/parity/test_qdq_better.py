@@ -11,7 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 import qdq_models
 from conftest import bug
 from qdq_models import Maker, feeds_of, ranges_of
-from test_qdq import PAIRS, flags, ort_quantize, quantize, runs, write_ranges  # noqa: F401
+from test_qdq import PAIRS, assert_same, flags, ort_quantize, quantize, runs, write_ranges  # noqa: F401
 
 OFF = "ORT_DISABLE_ALL"
 
@@ -233,7 +233,7 @@ def test_bias_that_is_a_weight_elsewhere(quantize):
     assert kinds == ["int32", "uint8"]
 
 
-@pytest.mark.parametrize("kind", ["mul", "where", "where_inf"])
+@pytest.mark.parametrize("kind", ["mul", "mul_small", "where", "where_inf"])
 @pytest.mark.parametrize("shown", [True, False])
 @pytest.mark.parametrize("weight,activation", [("uint8", "uint8"), ("int16", "uint16")])
 def test_masks(quantize, kind, shown, weight, activation):
@@ -245,8 +245,23 @@ def test_masks(quantize, kind, shown, weight, activation):
     got, report = quantize(model, ranges, *flags(weight, activation, False, None))
     assert sqnr(model, got, feeds) > (26 if activation == "uint8" else 45)
     assert "mask" in notes(report)
-    if shown and kind != "where_inf":
+    if shown and kind != "where_inf" and activation == "uint8":
         assert sqnr(model, ort_quantize(model, ranges, weight, activation), feeds) < 15
+
+
+def test_exponents(quantize):
+    """Symmetric unsigned integers have none for 2, but for 1.99997, and such a power of a negative number is NaN."""
+    m = Maker(39)
+    model = m.build(m.node("Pow", [m.input("x", [64]), m.weight("two", values=np.float32(2))]))
+    feeds = feeds_of(model)
+    ranges = ranges_of(model, feeds)
+    assert sqnr(model, ort_quantize(model, ranges, "int16", "uint16", ActivationSymmetric=True), feeds) < 0
+    for weight, activation in PAIRS:
+        for symmetric in False, True:
+            got, _ = quantize(model, ranges, *flags(weight, activation, False, symmetric))
+            assert sqnr(model, got, feeds) > 35
+            if activation not in ("uint8", "uint16") or not symmetric:
+                assert_same(got, ort_quantize(model, ranges, weight, activation, ActivationSymmetric=symmetric))
 
 
 def test_numbers_that_are_none(quantize):
@@ -323,7 +338,6 @@ def test_constants_of_nodes_are_weights(quantize):
     del hidden.graph.node[:]
     hidden.graph.node.extend(nodes + kept)
     got, _ = quantize(hidden, ranges)
-    from test_qdq import assert_same
     assert_same(got, plain)
 
 
