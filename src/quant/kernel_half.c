@@ -57,10 +57,10 @@ static void f16_c(const unsigned char *restrict x, size_t n, uint16_t *restrict 
 static void from_f16_c(const unsigned char *restrict x, size_t n, float *restrict out)
 {
     for (size_t i = 0; i < n; i++) {
-        int32_t h = load16(x, i), m = (h & 0x7fff) << 13, sign = (h & 0x8000) << 16;
+        int32_t h = load16(x, i), m = (h & 0x7fff) << 13, sign = (int32_t)((uint32_t)(h & 0x8000) << 16);
         int32_t normal = m + 0x38000000, subnormal = bits_of((float)(h & 0x7fff) * 0x1p-24f);
         int32_t u = (h & 0x7c00) == 0x7c00 ? m | F32_INF | (h & 0x3ff ? 0x400000 : 0) : h & 0x7c00 ? normal : subnormal;
-        out[i] = float_of(u | (int32_t)sign);
+        out[i] = float_of(u | sign);
     }
 }
 

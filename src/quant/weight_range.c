@@ -57,11 +57,15 @@ static void one_channel(struct wml_weight_range *r, bool *any, const float *x, s
     one_by_one(r, any, x + whole, n - whole);
 }
 
-/* n elements from `at` on as floats: themselves, or made from halves into `room` (PIECE floats). */
+/* n <= PIECE elements from `at` on as floats: themselves, or in `room` when they are halves or lie at an odd address, as
+ * they may in a file. */
 static const float *floats(enum wml_dtype real, const void *data, size_t at, size_t n, float *room)
 {
-    if (real == WML_F32) return (const float *)data + at;
-    for (size_t i = 0; i < n; i++) room[i] = wml_half_to_float(((const uint16_t *)data)[at + i]);
+    const unsigned char *from = (const unsigned char *)data + at * (real == WML_F32 ? sizeof(float) : sizeof(uint16_t));
+    uint16_t half[PIECE];
+    if (real == WML_F32 && (uintptr_t)from % sizeof(float) == 0) return (const float *)(const void *)from;
+    memcpy(real == WML_F32 ? (void *)room : half, from, n * (real == WML_F32 ? sizeof(float) : sizeof *half));
+    for (size_t i = 0; real != WML_F32 && i < n; i++) room[i] = wml_half_to_float(half[i]);
     return room;
 }
 

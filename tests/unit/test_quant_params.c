@@ -106,6 +106,7 @@ static void test_weight_ranges(void **state)
     struct wml_rng rng;
     float *x = malloc(MOST * sizeof *x);
     uint16_t *h = malloc(MOST * sizeof *h);
+    unsigned char *odd_address = malloc(MOST * sizeof *x + 1);
     struct wml_weight_range *got = malloc(MOST * sizeof *got), *want = malloc(MOST * sizeof *want);
     rng.state = 2;
     for (size_t s = 0; s < WML_COUNT(shape); s++)
@@ -119,14 +120,16 @@ static void test_weight_ranges(void **state)
             }
             naive(x, shape[s][0], shape[s][1], shape[s][2], want);
             for (int half = 0; half < 2; half++) {
-                wml_weight_ranges(half ? WML_F16 : WML_F32, half ? (const void *)h : x, shape[s][0], shape[s][1], shape[s][2], got);
+                unsigned char *at_odd = odd_address + 1; /* as in a file */
+                memcpy(at_odd, half ? (const void *)h : x, n * (half ? sizeof *h : sizeof *x));
+                wml_weight_ranges(half ? WML_F16 : WML_F32, odd == 1 ? at_odd : half ? (const void *)h : x, shape[s][0], shape[s][1], shape[s][2], got);
                 for (size_t c = 0; c < shape[s][1]; c++) {
                     assert_true(got[c].low == want[c].low && got[c].high == want[c].high);
                     assert_true(got[c].has_nan == want[c].has_nan && got[c].has_inf == want[c].has_inf);
                 }
             }
         }
-    free(x), free(h), free(got), free(want);
+    free(x), free(h), free(odd_address), free(got), free(want);
 }
 
 int main(void)
