@@ -130,7 +130,7 @@ static inline void guess_block(const struct wml_bins *b, const float *x, size_t 
     for (size_t j = 0; j < n; j++) {
         float y = magnitudes ? fabsf(x[j]) : x[j], g = (y - first) * scale;
         g = g < most ? g : most;
-        g = (y >= first) & (y <= last) ? g : outside;
+        g = ((y >= first) & (y <= last)) ? g : outside;
         v[j] = y;
         bin[j] = (int32_t)g;
     }
