@@ -23,39 +23,43 @@ static bool method_fits(const struct wml_json_val *root, const struct wml_range_
     return wml_hint(err, "ask for the method of the cache, or remove the file to calibrate again");
 }
 
-/* The smallest or largest of a bound's numbers; its dtype where it says one. */
-static bool read_bound(const struct wml_json_val *v, bool lowest, double *out, enum wml_dtype *dtype, struct wml_err *err)
+static const char *const BOUND[] = {"lowest", "highest"};
+
+/* The smallest or largest of a bound's numbers, which may not be finite; its dtype where it says one. */
+static bool read_bound(const struct wml_json_val *v, int which, double *out, enum wml_dtype *dtype, struct wml_err *err)
 {
     const struct wml_json_val *data = wml_json_is_object(v) ? wml_json_get(v, "data") : v, *each = data;
-    struct wml_str type = wml_json_is_object(v) ? wml_json_get_str(v, "dtype") : WML_NO_STR;
-    const char *name = lowest ? "lowest" : "highest";
-    struct wml_str key;
+    struct wml_str type = wml_json_is_object(v) ? wml_json_get_str(v, "dtype") : WML_NO_STR, key;
     struct wml_json_iter it = {0};
     bool any = false;
     if (type.ptr) *dtype = wml_dtype_parse(type);
     if (*dtype != WML_F32 && *dtype != WML_F16)
-        return wml_fail(err, WML_E_FORMAT, "\"%s\" is of type '%.*s', not float32 or float16", name, WML_ARG(type));
+        return wml_fail(err, WML_E_FORMAT, "\"%s\" is of type '%.*s', not float32 or float16", BOUND[which], WML_ARG(type));
     while (wml_json_is_array(data) ? wml_json_next(data, &it, &key, &each) : !any) {
-        double x = wml_range_round(*dtype, wml_json_num(each, NAN));
-        if (!wml_json_is_number(each)) return wml_fail(err, WML_E_FORMAT, "\"%s\" is not a number, nor an array of numbers", name);
-        if (!isfinite(x)) {
-            wml_fail(err, WML_E_FORMAT, "\"%s\" is %s, of which no scale can be made", name, isnan(x) ? "NaN" : "infinite");
-            return wml_hint(err, "calibrate again with winml, which leaves NaN and infinities out");
-        }
-        if (!any || (lowest ? x < *out : x > *out)) *out = x;
+        double x = wml_json_num(each, NAN);
+        if (!wml_json_is_number(each))
+            return wml_fail(err, WML_E_FORMAT, "\"%s\" is not a number, nor an array of numbers", BOUND[which]);
+        if (!any || isnan(x) || (which ? x > *out : x < *out)) *out = x;
         any = true;
     }
-    return any || wml_fail(err, WML_E_FORMAT, "\"%s\" is empty", name);
+    return any || wml_fail(err, WML_E_FORMAT, "\"%s\" is empty", BOUND[which]);
 }
 
 static bool read_tensor(const struct wml_json_val *v, struct wml_range *out, struct wml_err *err)
 {
+    double bound[2];
     *out = (struct wml_range){.dtype = WML_F32};
     if (!wml_json_is_object(v)) return wml_fail(err, WML_E_FORMAT, "not an object");
-    if (!read_bound(wml_json_get(v, "lowest"), true, &out->low, &out->dtype, err)) return false;
-    if (!read_bound(wml_json_get(v, "highest"), false, &out->high, &out->dtype, err)) return false;
-    if (out->low <= out->high) return true;
-    return wml_fail(err, WML_E_FORMAT, "\"lowest\" %g is above \"highest\" %g", out->low, out->high);
+    for (int i = 0; i < 2; i++)
+        if (!read_bound(wml_json_get(v, BOUND[i]), i, &bound[i], &out->dtype, err)) return false;
+    for (int i = 0; i < 2; i++) {
+        bound[i] = wml_range_round(out->dtype, bound[i]);
+        if (isfinite(bound[i])) continue;
+        wml_fail(err, WML_E_FORMAT, "\"%s\" is %s, of which no scale can be made", BOUND[i], isnan(bound[i]) ? "NaN" : "infinite");
+        return wml_hint(err, "calibrate again with winml, which leaves NaN and infinities out");
+    }
+    *out = wml_range_make(out->dtype, bound[0], bound[1], false); /* ORT's can have crossed */
+    return true;
 }
 
 static bool read_tensors(const struct wml_json_val *data, struct wml_ranges *out, struct wml_err *err)

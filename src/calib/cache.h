@@ -5,8 +5,9 @@
  *      "value": "CalibrationMethod.MinMax"}, "smooth_quant": false}
  *
  * Read as well: what write_calibration_table writes, with the tensors at the top and no method; bounds that are plain
- * numbers or arrays of several (ranges by channel: the whole range is taken). Histograms, averages and unknown members
- * are passed over. A method that ORT lacks is written as its ort_name, with a member "winml_method" that ORT ignores.
+ * numbers or arrays of several (ranges by channel: the whole range is taken); ends that crossed, as ORT lets them.
+ * Histograms, averages and unknown members are passed over. A method that ORT lacks is written as its ort_name, with a
+ * member "winml_method" that ORT ignores.
  * NaN and Infinity, which Python writes, are no range: they are refused with the name of the tensor. */
 #ifndef WML_CALIB_CACHE_H
 #define WML_CALIB_CACHE_H

@@ -310,6 +310,15 @@ def test_ort_quantizes_with_our_cache(tmp_path, name):
         np.testing.assert_allclose(got[k], want[k], rtol=1e-6, atol=0)
 
 
+def test_cache_of_crossed_ends(tmp_path):
+    """ORT's percentile of a value that is always the same."""
+    data = calibrator(tmp_path, DATA["float32"]["constant"], calibrate.CalibrationMethod.Percentile, symmetric=False)
+    low, high = float(data["x"].lowest), float(data["x"].highest)
+    assert low > high
+    calibrate.save_tensors_data(data, tmp_path / "p.json")
+    assert run("percentile", tmp_path / "p.json")["x"][:2] == (high, low)
+
+
 def test_calibration_table_is_read(tmp_path):
     """What write_calibration_table writes: the tensors at the top, or the whole TensorsData."""
     data = calibrator(tmp_path, DATA["float32"]["normal"], calibrate.CalibrationMethod.MinMax)
