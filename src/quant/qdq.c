@@ -254,6 +254,21 @@ static bool check_ranges(const struct wml_qdq *q, struct wml_err *err)
     return wml_hint(err, "the calibration cache is that of another model or of other options: let it be made again");
 }
 
+static bool count_inner(void *arg, struct wml_node *n)
+{
+    struct wml_qdq *q = arg;
+    q->n_inner += n->graph != q->graph;
+    return true;
+}
+
+static void note_rest(struct wml_qdq *q)
+{
+    struct wml_str model = WML_STR("model");
+    if (q->n_given) wml_quant_note(q->run, model, "%zu of its values are quantised already and stay as they are", q->n_given);
+    wml_graph_walk(q->graph, count_inner, q);
+    if (q->n_inner) wml_quant_note(q->run, model, "%zu nodes in branches and loops stay float: what they compute has no range", q->n_inner);
+}
+
 static size_t count_nodes(const struct wml_qdq *q)
 {
     size_t n = 0;
@@ -276,7 +291,7 @@ static bool apply(struct wml_quant_run *r, struct wml_err *err)
     wml_qdq_masks(&q);
     wml_qdq_params(&q);
     if (!wml_qdq_fit_biases(&q, err)) return false;
-    if (q.n_given) wml_quant_note(r, WML_STR("model"), "%zu of its values are quantised already and stay as they are", q.n_given);
+    note_rest(&q);
     r->result->nodes = count_nodes(&q);
     if (!wml_qdq_insert(&q, err) || !wml_qdq_insert_biases(&q, err)) return false;
     if (*q.domain) wml_model_set_opset(r->model, q.domain, 1);

@@ -71,7 +71,7 @@ struct wml_qdq {
     bool qnn;                /* the rules of this EP hold */
     double min_range;
     struct wml_qdq_tensor *tensor; /* value->mark is the index + 1 */
-    size_t n_tensors, n_given;
+    size_t n_tensors, n_given, n_inner;
     WML_VEC(struct wml_qdq_tensor *) order; /* marked ones in order; skip those no longer marked */
     WML_VEC(struct wml_qdq_bias) bias;
     WML_VEC(struct wml_node *) merged; /* Relu and Clip that the integers of their output make superfluous */
