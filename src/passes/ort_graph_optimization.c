@@ -12,9 +12,12 @@ enum { MAX_NODES = 10000, MAX_READERS = 1000, MAX_LOOKS = 64 };
 /* Left out at every level: zeros in the pads of a MaxPool never win there; a Dropout that an input switches on works. */
 #define WRONG "Pad_Fusion;EliminateDropout"
 /* Names of ORT's optimisers: done by our passes, tuned for one kind of CPU, or adding nodes for higher ranks. */
-static const char disabled[] = "ConvBNFusion;ConvMulFusion;ConvAddFusion;MatMulAddFusion;MatMul_BatchNormalization_Fusion;"
-                               "ConstantSharing;TransposeOptimizer;TransposeOptimizer_CPUExecutionProvider;"
-                               "NchwcTransformer;NhwcTransformer;GemmTransposeFusion;GeluFusionL1;LayerNormFusionL1;" WRONG;
+#define OURS \
+    "ConvBNFusion;ConvMulFusion;ConvAddFusion;MatMulAddFusion;MatMul_BatchNormalization_Fusion;" \
+    "ConstantSharing;TransposeOptimizer;TransposeOptimizer_CPUExecutionProvider;" \
+    "NchwcTransformer;NhwcTransformer;GemmTransposeFusion;GeluFusionL1;LayerNormFusionL1;" WRONG
+/* Weights that stay in their files are not computed with: what comes of them would have to be written. */
+static const char disabled[] = OURS, weights_stay[] = OURS ";ConstantFolding";
 
 struct guard {
     const char *reason; /* NULL: fine */
@@ -238,7 +241,7 @@ static bool run(struct wml_pass_run *r, struct wml_err *err)
     wml_graph_walk(m->graph, look_node, &g);
     if (!g.reason) wml_model_each_graph(m, look_graph, &g);
     if (g.reason) return wml_pass_skip(r, "the model holds %s%.*s", g.reason, WML_ARG(g.what));
-    if (!r->env->ort_optimise(r->env->arg, m, extended, whole ? WRONG : disabled, &out, &why))
+    if (!r->env->ort_optimise(r->env->arg, m, extended, whole ? WRONG : r->env->weights_stay ? weights_stay : disabled, &out, &why))
         return wml_pass_skip(r, "ORT cannot: %.200s", why.msg);
     const char *differs = compare(m, out, extended);
     size_t before = count_nodes(m), after = count_nodes(out);
