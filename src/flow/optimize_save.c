@@ -173,11 +173,8 @@ static bool stage(struct wml_optimize_run *r, struct wml_err *err)
 static bool save_reference(struct wml_optimize_run *r, struct wml_err *err)
 {
     struct wml_onnx_save_opts opts = {.weights = WML_WEIGHTS_REFERENCE};
-    struct wml_str prefix = wml_arena_fmt(&r->arena, ".%.180s.winml-new-", r->name);
-    struct wml_buf temp = {0};
-    wml_file_temp(r->dir, prefix.ptr, &temp);
-    const char *path = wml_arena_cstr(&r->arena, wml_buf_view(&temp));
-    wml_buf_release(&temp);
+    struct wml_str temp = wml_arena_fmt(&r->arena, ".%.180s.%d.winml-new", r->name, wml_pid());
+    const char *path = in_dir(r, r->dir, temp.ptr);
     struct wml_str data = wml_arena_fmt(&r->arena, "%s.data", r->name);
     opts.data_name = data.ptr;
     bool ok = wml_onnx_save(r->model, path, &opts, &r->saved, err) && (!wants_verify(r) || verify_file(r, path, err)) &&

@@ -103,7 +103,6 @@ bool wml_file_rename(const char *from, const char *to, struct wml_err *err)
 bool wml_file_remove(const char *path)
 {
     wchar_t *wide = wml_wide_path(path);
-    wml_out_forget(path);
     bool ok = DeleteFileW(wide);
     if (!ok && GetLastError() == ERROR_ACCESS_DENIED && SetFileAttributesW(wide, FILE_ATTRIBUTE_NORMAL))
         ok = DeleteFileW(wide);
@@ -151,6 +150,30 @@ bool wml_dir_remove(const char *path)
     ok = RemoveDirectoryW(wide) && ok;
     free(wide);
     return ok;
+}
+
+bool wml_dir_temp(const char *parent, const char *prefix, struct wml_buf *path, struct wml_err *err)
+{
+    struct wml_buf temp = {0}, name = {0};
+    DWORD code = ERROR_ALREADY_EXISTS;
+    if (parent) wml_buf_cstr(&temp, parent);
+    else wml_path_temp(&temp);
+    for (uint64_t i = 0; code == ERROR_ALREADY_EXISTS && i < 100; i++) {
+        wml_buf_clear(&name);
+        wml_buf_clear(path);
+        wml_buf_fmt(&name, "%s%x%06x", prefix, (unsigned)wml_pid(), (unsigned)((wml_now_ns() / 100 + i) & 0xffffff));
+        wml_path_join(path, wml_buf_view(&temp), wml_buf_view(&name));
+        wchar_t *wide = wml_wide_path(wml_buf_text(path));
+        code = CreateDirectoryW(wide, NULL) ? ERROR_SUCCESS : GetLastError();
+        free(wide);
+    }
+    if (code) {
+        wml_fail_system(err, (int)code, "make a folder in", wml_buf_text(&temp));
+        wml_buf_clear(path);
+    } else wml_out_remember(wml_buf_text(path));
+    wml_buf_release(&temp);
+    wml_buf_release(&name);
+    return !code;
 }
 
 static int by_name(const void *a, const void *b)
