@@ -288,6 +288,6 @@ bool wml_flow_check_optim(const struct wml_optimize_args *a, struct wml_ctx *cx,
     if (ok) wml_check_optim_report(&c, out);
     for (size_t i = 0; c.finding && i < wml_n_passes; i++) wml_graph_diff_release(&c.finding[i].diff);
     wml_graph_diff_release(&c.standard);
-    wml_optimize_release(&r);
+    wml_optimize_release(&r, NULL);
     return ok;
 }

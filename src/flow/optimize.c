@@ -56,38 +56,6 @@ static void separate_weights(struct wml_optimize_run *r)
     wml_log(r->cx, WML_LOG_WARN, "%s", text.ptr);
 }
 
-/* The files of the source, and their bytes. */
-static void note_files(struct wml_optimize_run *r)
-{
-    struct wml_onnx_files files = wml_onnx_files(r->model);
-    r->bytes_before = wml_file_info(r->args->model).size;
-    for (size_t i = 0; i < files.len; i++) {
-        struct wml_buf full = {0};
-        wml_path_join(&full, wml_path_dir(wml_str(r->args->model)), files.location[i]);
-        if (wml_path_is_inside(files.location[i])) {
-            r->bytes_before += wml_file_info(wml_buf_text(&full)).size;
-            WML_PUSH(&r->source_data, wml_arena_cstr(&r->arena, wml_buf_view(&full)));
-        }
-        wml_buf_release(&full);
-    }
-}
-
-bool wml_optimize_is_source_data(const struct wml_optimize_run *r, const char *path)
-{
-    for (size_t i = 0; i < r->source_data.len; i++)
-        if (wml_file_same(path, r->source_data.at[i])) return true;
-    return false;
-}
-
-static bool check_overwritten(struct wml_optimize_run *r, struct wml_err *err)
-{
-    const char *diff = r->args->diff;
-    bool weights = r->output && wml_optimize_is_source_data(r, r->output);
-    if (!weights && !(diff && wml_optimize_is_source_data(r, diff))) return true;
-    wml_fail(err, WML_E_EXISTS, "'%s' holds weights of the source: it is not replaced.", weights ? r->output : diff);
-    return wml_hint(err, "give another name");
-}
-
 static bool same_path(const char *a, const char *b)
 {
     struct wml_buf x = {0}, y = {0};
@@ -101,7 +69,7 @@ static bool same_path(const char *a, const char *b)
 
 static bool check_diff(const struct wml_optimize_run *r, struct wml_err *err)
 {
-    const char *diff = r->args->diff, *model = same_path(diff, r->args->model) ? r->args->model : r->output;
+    const char *diff = r->args->diff, *model = same_path(diff, r->args->model) ? r->args->model : r->staged.output;
     if (!same_path(diff, model)) return wml_output_check("Comparison", diff, r->args->overwrite, NULL, err);
     wml_fail(err, WML_E_USAGE, "--diff: '%s' is the model, the comparison is an HTML file", diff);
     return wml_hint(err, "give another name, such as diff.html");
@@ -113,17 +81,15 @@ static bool prepare(struct wml_optimize_run *r, struct wml_err *err)
     struct wml_buf path = {0};
     if (a->output) wml_buf_cstr(&path, a->output);
     else wml_output_beside(&path, a->model, NULL, "_opt.onnx");
-    r->output = wml_arena_cstr(&r->arena, wml_buf_view(&path));
+    const char *output = wml_arena_cstr(&r->arena, wml_buf_view(&path));
     wml_buf_release(&path);
-    r->name = wml_arena_cstr(&r->arena, wml_path_name(wml_str(r->output)));
-    r->dir = wml_arena_cstr(&r->arena, wml_path_dir(wml_str(r->output)));
-    if (!wml_optimize_target(r, err)) return false;
-    return wml_output_check_model(r->output, a->overwrite, a->model, err) && (!a->diff || check_diff(r, err));
+    return wml_optimize_target(r, err) && wml_staged_prepare(&r->staged, a->model, output, a->overwrite, err) &&
+           (!a->diff || check_diff(r, err));
 }
 
-void wml_optimize_release(struct wml_optimize_run *r)
+void wml_optimize_release(struct wml_optimize_run *r, struct wml_err *err)
 {
-    if (r->stage) wml_dir_remove(r->stage);
+    wml_staged_release(&r->staged, err);
     wml_op_counts_release(&r->before);
     wml_op_counts_release(&r->after);
     wml_verify_release(&r->verify);
@@ -132,7 +98,6 @@ void wml_optimize_release(struct wml_optimize_run *r)
     wml_model_free(r->model);
     wml_flow_oracle_release(&r->oracle);
     WML_VEC_RELEASE(&r->warning);
-    WML_VEC_RELEASE(&r->source_data);
     wml_arena_release(&r->arena);
 }
 
@@ -153,8 +118,9 @@ bool wml_optimize_load(struct wml_optimize_run *r, const struct wml_env *env, st
     r->model = NULL;
     r->oracle.open = r->oracle.nodes = 0;
     if (!wml_source_load(r->args->model, "optimize", &r->model, err)) return false;
-    if (!r->bytes_before) note_files(r);
-    if (!check_overwritten(r, err)) return false;
+    r->staged.source = r->args->model;
+    if (!wml_staged_guard(&r->staged, r->model, err)) return false;
+    if (r->args->diff && !wml_staged_guard_file(&r->staged, r->args->diff, err)) return false;
     separate_weights(r);
     if (!r->before.all) wml_op_counts_fill(&r->before, r->model);
     return wml_optimize_shapes(r, err) && wml_optimize_opset(r, env, err);
@@ -198,8 +164,6 @@ static bool save_or_undo(struct wml_optimize_run *r, struct wml_err *err)
         char *tail = strstr(why.msg, "; nothing was written");
         if (tail) *tail = 0;
         if (!r->differs || undone == MAX_UNDONE || !wml_optimize_blame(r, &pass, &ignored) || pass == SIZE_MAX) return false;
-        if (r->stage) wml_dir_remove(r->stage);
-        r->stage = NULL;
         r->differs = false;
         r->choice[pass] = WML_PASS_OFF;
         r->undone[pass] = wml_arena_fmt(&r->arena, "undone: with it %.180s", why.msg).ptr;
@@ -243,7 +207,6 @@ bool wml_flow_optimize(const struct wml_optimize_args *a, struct wml_ctx *cx, st
     ok = true;
 done:
     wml_end_progress(cx);
-    if (!ok) wml_output_unstage(err, r.stage, r.dir);
-    wml_optimize_release(&r);
+    wml_optimize_release(&r, ok ? NULL : err);
     return ok;
 }

@@ -14,15 +14,15 @@ static void heading(struct wml_buf *b, const struct wml_optimize_run *r)
 {
     wml_buf_fmt(b, "<!doctype html>\n<html lang=en><meta charset=utf-8><meta name=viewport content=\"width=device-width\">"
                    "<title>winml optimize</title><style>%s</style><main>\n<h1>", wml_html_style);
-    wml_html_escape(b, wml_str(r->name));
+    wml_html_escape(b, wml_str(r->staged.name));
     wml_buf_cstr(b, "</h1><p class=sub>optimized from ");
     wml_html_escape(b, wml_str(r->args->model));
     wml_buf_fmt(b, "</p>\n<div class=cards><div class=card><b>%zu &rarr; %zu</b><span>nodes</span></div>\n", r->before.top, r->after.top);
     wml_buf_fmt(b, "<div class=card><b>%zu &rarr; %zu</b><span>with sub-graphs</span></div>\n", r->before.all, r->after.all);
     wml_buf_cstr(b, "<div class=card><b>");
-    wml_size_text(b, r->bytes_before);
+    wml_size_text(b, r->staged.bytes_before);
     wml_buf_cstr(b, " &rarr; ");
-    wml_size_text(b, r->bytes_after);
+    wml_size_text(b, r->staged.bytes_after);
     wml_buf_cstr(b, "</b><span>size</span></div>\n");
     wml_buf_fmt(b, "<div class=card><b>%s</b><span>answers</span></div></div>\n", r->verified ? "equal" : "not verified");
 }

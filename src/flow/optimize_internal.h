@@ -5,8 +5,8 @@
 #include "base/map.h"
 #include "flow/optimize.h"
 #include "flow/oracle.h"
+#include "flow/staged.h"
 #include "flow/verify.h"
-#include "onnx/onnx.h"
 #include "text/json.h"
 
 struct wml_op_counts { /* nodes by operator, sub-graphs included */
@@ -38,7 +38,7 @@ struct wml_optimize_run {
     struct wml_flow_oracle oracle;
     struct wml_model *model;
     struct wml_type **old_output_type; /* by output; NULL: nothing was forgotten */
-    const char *output, *dir, *name, *stage; /* stage NULL: not made */
+    struct wml_staged staged;
     enum wml_pass_choice *choice;            /* one per pass: what was asked for, completed */
     struct wml_pass_result *result;          /* one per pass */
     const char **undone;                     /* one per pass: why its work was undone; NULL: it was not */
@@ -46,12 +46,9 @@ struct wml_optimize_run {
     const char *lossy;                       /* a pass that changes answers by design and did something */
     bool differs;                            /* the verification failed because of what the passes did */
     struct wml_op_counts before, after;
-    uint64_t bytes_before, bytes_after;
-    WML_VEC(const char *) source_data;       /* files that the source keeps weights in */
     int64_t opset_before;
     const struct wml_feed_dim *dim; /* sizes of symbols: those typed, and those that follow from typed shapes */
     size_t n_dims;
-    struct wml_onnx_saved saved;
     bool verified;
     struct wml_verify verify;
     const char *verify_note;        /* why it was not verified, or NULL */
@@ -77,7 +74,8 @@ bool wml_optimize_choose(struct wml_optimize_run *r, struct wml_err *err);
 bool wml_optimize_load(struct wml_optimize_run *r, const struct wml_env *env, struct wml_err *err);
 /* What the caller said of how passes work, into env. */
 void wml_optimize_bounds(const struct wml_optimize_run *r, struct wml_env *env);
-void wml_optimize_release(struct wml_optimize_run *r);
+/* err: of a run that failed, so that it speaks of the user's folder; else NULL. */
+void wml_optimize_release(struct wml_optimize_run *r, struct wml_err *err);
 /* Sets the shapes of inputs and forgets what follows from the old ones. */
 bool wml_optimize_shapes(struct wml_optimize_run *r, struct wml_err *err);
 /* Converts to args->opset and notes what it was. */
@@ -86,8 +84,6 @@ bool wml_optimize_opset(struct wml_optimize_run *r, const struct wml_env *env, s
 void wml_optimize_restore_types(struct wml_optimize_run *r, const struct wml_env *env);
 /* Loads the source and runs the passes over it, max_steps (0: all) of them; what was there before is freed. */
 bool wml_optimize_make(struct wml_optimize_run *r, size_t max_steps, size_t *n_steps, size_t *last, struct wml_err *err);
-/* The path is a file that the source keeps weights in. */
-bool wml_optimize_is_source_data(const struct wml_optimize_run *r, const char *path);
 /* Runs source and result: r->verify. false: one of them cannot be run. */
 bool wml_optimize_compare(struct wml_optimize_run *r, struct wml_model *after, struct wml_err *err);
 /* The pass that made the answers differ, found by halving the sequence of steps; SIZE_MAX: none can be blamed. */

@@ -76,12 +76,12 @@ static void put_size(struct wml_item *root, const struct wml_optimize_run *r)
 {
     struct wml_buf a = {0}, b = {0};
     struct wml_item *size = wml_item_object(root, "size", NULL);
-    wml_item_int(size, "before", NULL, (int64_t)r->bytes_before, WML_SHOW_BYTES);
-    wml_item_int(size, "after", NULL, (int64_t)r->bytes_after, WML_SHOW_BYTES);
-    wml_item_int(root, NULL, "Size before", (int64_t)r->bytes_before, WML_SHOW_BYTES);
-    wml_item_int(root, NULL, "Size after", (int64_t)r->bytes_after, WML_SHOW_BYTES);
-    wml_item_cstr(root, "data_file", r->saved.data_name[0] ? "Weights" : NULL,
-                  r->saved.data_name[0] ? r->saved.data_name : NULL);
+    wml_item_int(size, "before", NULL, (int64_t)r->staged.bytes_before, WML_SHOW_BYTES);
+    wml_item_int(size, "after", NULL, (int64_t)r->staged.bytes_after, WML_SHOW_BYTES);
+    wml_item_int(root, NULL, "Size before", (int64_t)r->staged.bytes_before, WML_SHOW_BYTES);
+    wml_item_int(root, NULL, "Size after", (int64_t)r->staged.bytes_after, WML_SHOW_BYTES);
+    wml_item_cstr(root, "data_file", r->staged.saved.data_name[0] ? "Weights" : NULL,
+                  r->staged.saved.data_name[0] ? r->staged.saved.data_name : NULL);
     wml_buf_release(&a);
     wml_buf_release(&b);
 }
@@ -217,7 +217,7 @@ void wml_optimize_report(const struct wml_optimize_run *r, struct wml_report *ou
     const struct wml_json_val *reply = r->placement ? wml_json_root(r->placement) : NULL;
     wml_item_int(root, "schema_version", NULL, 1, WML_SHOW_PLAIN);
     wml_item_cstr(root, "input", "Input", r->args->model);
-    wml_item_cstr(root, "output", "Output", r->output);
+    wml_item_cstr(root, "output", "Output", r->staged.output);
     put_target(root, r);
     put_nodes(root, r);
     put_size(root, r);

@@ -14,15 +14,6 @@
 /* Without --verify: models up to this size, whose source loads and runs once in this time. */
 static const uint64_t VERIFY_AUTO_MAX = UINT64_C(1) << 30, VERIFY_AUTO_MS = 3000;
 
-static const char *in_dir(struct wml_optimize_run *r, const char *dir, const char *name)
-{
-    struct wml_buf path = {0};
-    wml_path_join(&path, wml_str(dir), wml_str(name));
-    const char *copy = wml_arena_cstr(&r->arena, wml_buf_view(&path));
-    wml_buf_release(&path);
-    return copy;
-}
-
 static void no_verify(struct wml_optimize_run *r, struct wml_str why)
 {
     r->verify_note = wml_arena_cstr(&r->arena, why);
@@ -127,7 +118,7 @@ static bool verify_file(struct wml_optimize_run *r, const char *path, struct wml
         struct wml_str text = wml_arena_fmt(&r->arena, "not verified: %s makes operators that the CPU EP has not", not_for_cpu(r));
         return cannot_verify(r, text, WML_E_VERIFY, err);
     }
-    wml_note_progress(r->cx, "Verifying", r->name, 0, 0, NULL);
+    wml_note_progress(r->cx, "Verifying", r->staged.name, 0, 0, NULL);
     bool ran = wml_onnx_load(path, &after, &why) && wml_model_check(after, &why) && wml_optimize_compare(r, after, &why);
     wml_model_free(after);
     if (ran && r->verify.passed) return r->verified = true;
@@ -153,68 +144,40 @@ static bool verify_file(struct wml_optimize_run *r, const char *path, struct wml
 static bool wants_verify(struct wml_optimize_run *r)
 {
     if (r->args->verify == WML_VERIFY_OFF) no_verify(r, WML_STR("not verified: switched off"));
-    else if (r->args->verify == WML_VERIFY_AUTO && r->bytes_before > VERIFY_AUTO_MAX)
+    else if (r->args->verify == WML_VERIFY_AUTO && r->staged.bytes_before > VERIFY_AUTO_MAX)
         no_verify(r, WML_STR("not verified: a model above 1 GiB takes long to run; ask with --verify"));
     else if (r->lossy) no_verify(r, wml_arena_fmt(&r->arena, "not verified: %s changes answers by design", r->lossy));
     else return true;
     return false;
 }
 
-static bool stage(struct wml_optimize_run *r, struct wml_err *err)
+/* References hold paths relative to the output, so such a file is written in its place; it is small. */
+static bool save_reference(struct wml_optimize_run *r, struct wml_err *err)
 {
+    struct wml_staged *s = &r->staged;
+    struct wml_onnx_save_opts opts = {.weights = WML_WEIGHTS_REFERENCE};
+    struct wml_str temp = wml_arena_fmt(&r->arena, ".%.180s.%d.winml-new", s->name, wml_pid());
+    struct wml_str data = wml_arena_fmt(&r->arena, "%s.data", s->name);
     struct wml_buf path = {0};
-    bool ok = wml_dir_temp(r->dir, ".winml-optimize-", &path, err);
-    if (ok) r->stage = wml_arena_cstr(&r->arena, wml_buf_view(&path));
+    opts.data_name = data.ptr;
+    wml_path_join(&path, wml_str(s->dir), temp);
+    const char *file = wml_buf_text(&path);
+    bool ok = wml_onnx_save(r->model, file, &opts, &s->saved, err) && (!wants_verify(r) || verify_file(r, file, err)) &&
+              wml_file_rename(file, s->output, err);
+    s->bytes_after = s->saved.model_bytes + s->saved.data_bytes;
+    if (!ok) {
+        wml_file_remove(file);
+        wml_output_unstage(err, file, s->output);
+    }
     wml_buf_release(&path);
     return ok;
 }
 
-/* References hold paths relative to the output, so such a file is written in its place; it is small. */
-static bool save_reference(struct wml_optimize_run *r, struct wml_err *err)
-{
-    struct wml_onnx_save_opts opts = {.weights = WML_WEIGHTS_REFERENCE};
-    struct wml_str temp = wml_arena_fmt(&r->arena, ".%.180s.%d.winml-new", r->name, wml_pid());
-    const char *path = in_dir(r, r->dir, temp.ptr);
-    struct wml_str data = wml_arena_fmt(&r->arena, "%s.data", r->name);
-    opts.data_name = data.ptr;
-    bool ok = wml_onnx_save(r->model, path, &opts, &r->saved, err) && (!wants_verify(r) || verify_file(r, path, err)) &&
-              wml_file_rename(path, r->output, err);
-    if (ok) return true;
-    wml_file_remove(path);
-    wml_output_unstage(err, path, r->output);
-    return false;
-}
-
-/* The data file beside the model. It may replace that of an output of the same name, not weights of the source or
- * what else is there. */
-static bool publish_data(struct wml_optimize_run *r, struct wml_err *err)
-{
-    const char *to = in_dir(r, r->dir, r->saved.data_name);
-    if (!wml_file_same(r->output, r->args->model)) {
-        bool source = wml_optimize_is_source_data(r, to);
-        if (source || (wml_file_exists(to) && !r->args->overwrite)) {
-            wml_fail(err, WML_E_EXISTS, source ? "Data file '%s' holds weights of the source: it is not replaced."
-                                               : "Data file '%s' already exists. Re-run with --overwrite to replace it.", to);
-            return wml_hint(err, "or give another name with -o");
-        }
-    }
-    return wml_file_rename(in_dir(r, r->stage, r->saved.data_name), to, err);
-}
-
 bool wml_optimize_save(struct wml_optimize_run *r, struct wml_err *err)
 {
-    struct wml_onnx_save_opts opts = {0};
-    wml_note_progress(r->cx, "Saving", r->name, 0, 0, NULL);
-    if (r->args->reference_weights) {
-        if (!save_reference(r, err)) return false;
-    } else {
-        if (!stage(r, err)) return false;
-        const char *path = in_dir(r, r->stage, r->name);
-        if (!wml_onnx_save(r->model, path, &opts, &r->saved, err)) return false;
-        if (wants_verify(r) && !verify_file(r, path, err)) return false;
-        if (r->saved.data_name[0] && !publish_data(r, err)) return false;
-        if (!wml_file_rename(path, r->output, err)) return false;
-    }
-    r->bytes_after = r->saved.model_bytes + r->saved.data_bytes;
-    return true;
+    struct wml_staged *s = &r->staged;
+    wml_note_progress(r->cx, "Saving", s->name, 0, 0, NULL);
+    if (r->args->reference_weights) return save_reference(r, err);
+    return wml_staged_write(s, r->model, ".winml-optimize-", err) && (!wants_verify(r) || verify_file(r, s->path, err)) &&
+           wml_staged_publish(s, err);
 }

@@ -18,8 +18,8 @@ static void hint_for(struct wml_optimize_run *r)
     struct wml_str target = wml_arena_fmt(&r->arena, "%s%s%s%s", t->ep ? " --ep " : "", t->ep ? t->ep : "",
                                           t->device ? " --device " : "", t->device ? t->device : "");
     r->target_hint = wml_arena_fmt(&r->arena, "the optimized model is written; try `winml compile -m %s%.*s`, or "
-                                   "`winml perf -m %s%.*s -v` to see what the EP says", r->output, WML_ARG(target),
-                                   r->output, WML_ARG(target)).ptr;
+                                   "`winml perf -m %s%.*s -v` to see what the EP says", r->staged.output, WML_ARG(target),
+                                   r->staged.output, WML_ARG(target)).ptr;
 }
 
 void wml_optimize_load_on_target(struct wml_optimize_run *r, const char *file, uint64_t timeout_ms, struct wml_target_load *out)
@@ -72,9 +72,9 @@ static const char *worse(struct wml_optimize_run *r, const struct wml_target_loa
 bool wml_optimize_check_target(struct wml_optimize_run *r, const char **why_worse)
 {
     struct wml_target_load after;
-    wml_note_progress(r->cx, "Loading on the target", r->name, 0, 0, NULL);
+    wml_note_progress(r->cx, "Loading on the target", r->staged.name, 0, 0, NULL);
     wml_json_free(r->placement);
-    wml_optimize_load_on_target(r, r->output, r->args->timeout_ms, &after);
+    wml_optimize_load_on_target(r, r->staged.output, r->args->timeout_ms, &after);
     r->placement = after.reply;
     r->target_status = after.ok ? "loads" : after.absent ? "not verified" : "failed";
     r->target_note = after.note;

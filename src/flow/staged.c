@@ -31,7 +31,7 @@ static bool is_source_data(const struct wml_staged *s, const char *path)
     return false;
 }
 
-bool wml_staged_guard(struct wml_staged *s, struct wml_model *source, struct wml_err *err)
+static void note_files(struct wml_staged *s, struct wml_model *source)
 {
     struct wml_onnx_files files = wml_onnx_files(source);
     s->bytes_before = wml_file_info(s->source).size;
@@ -44,9 +44,19 @@ bool wml_staged_guard(struct wml_staged *s, struct wml_model *source, struct wml
         }
         wml_buf_release(&full);
     }
-    if (!is_source_data(s, s->output)) return true;
-    wml_fail(err, WML_E_EXISTS, "'%s' holds weights of the source: it is not replaced.", s->output);
+}
+
+bool wml_staged_guard_file(const struct wml_staged *s, const char *path, struct wml_err *err)
+{
+    if (!is_source_data(s, path)) return true;
+    wml_fail(err, WML_E_EXISTS, "'%s' holds weights of the source: it is not replaced.", path);
     return wml_hint(err, "give another name");
+}
+
+bool wml_staged_guard(struct wml_staged *s, struct wml_model *source, struct wml_err *err)
+{
+    if (!s->bytes_before) note_files(s, source);
+    return !s->output || wml_staged_guard_file(s, s->output, err);
 }
 
 bool wml_staged_write(struct wml_staged *s, struct wml_model *m, const char *prefix, struct wml_err *err)

@@ -22,8 +22,10 @@ struct wml_staged { /* zero it */
 
 /* Checks the final name (flow/output.h). Before any work. */
 bool wml_staged_prepare(struct wml_staged *s, const char *source, const char *output, bool overwrite, struct wml_err *err);
-/* Notes the files of the source, and refuses an output that is one of its data files. */
+/* Notes the files of the source, once, and refuses an output that is one of its data files. Without an output: notes. */
 bool wml_staged_guard(struct wml_staged *s, struct wml_model *source, struct wml_err *err);
+/* The same refusal for another file that the command writes. */
+bool wml_staged_guard_file(const struct wml_staged *s, const char *path, struct wml_err *err);
 /* prefix: of the private folder, ".winml-quantize-". */
 bool wml_staged_write(struct wml_staged *s, struct wml_model *m, const char *prefix, struct wml_err *err);
 bool wml_staged_publish(struct wml_staged *s, struct wml_err *err);
