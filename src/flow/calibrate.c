@@ -5,13 +5,12 @@
 #include <stdatomic.h>
 
 #include "calib/cache.h"
-#include "flow/oracle_internal.h"
+#include "flow/oracle.h"
 #include "flow/ranges.h"
 #include "graph/edit.h"
 #include "onnx/onnx.h"
 #include "os/file.h"
 #include "os/path.h"
-#include "os/sys.h"
 #include "os/thread.h"
 
 struct run {
@@ -26,7 +25,6 @@ struct run {
     struct wml_arena *arena;
     size_t n;
     unsigned threads;
-    double run_ms;
 };
 
 /* What the cores share while they go from tensor to tensor. */
@@ -96,10 +94,7 @@ static bool one_sample(struct run *r, size_t i, struct wml_err *err)
     struct wml_run *run = NULL;
     struct wml_arena arena = {0};
     bool ok = wml_samples_make(r->samples, i, &feed, err) && wml_run_new(r->session, feed.view.at, feed.view.len, &run, err);
-    uint64_t start = wml_now_ns();
-    ok = ok && wml_run_watched(run, 0, err);
-    r->run_ms += (double)(wml_now_ns() - start) / 1e6;
-    ok = ok && look(r, run, i, &arena, err);
+    ok = ok && wml_run_watched(run, 0, err) && look(r, run, i, &arena, err);
     wml_run_free(run);
     wml_feed_release(&feed);
     wml_arena_release(&arena);
@@ -123,19 +118,9 @@ static bool run_samples(struct run *r, const struct wml_range_method *method, st
 
 static bool open_model(struct run *r, struct wml_model *m, struct wml_value *const *show, size_t n, struct wml_err *err)
 {
-    struct wml_buf skeleton = {0}, dir = {0};
-    struct wml_str folder;
-    struct wml_ort *ort;
-    struct wml_skeleton_opts opts = {.also = show, .n_also = n};
-    struct wml_session_opts session = {0};
-    bool ok = wml_ort_open(r->cx, &ort, err) && wml_onnx_skeleton(m, &opts, &skeleton, &folder, err);
-    if (ok) {
-        struct wml_model_source source = wml_flow_source(&skeleton, folder, &dir);
-        ok = wml_session_open(ort, &source, &session, &r->session, err);
-    }
-    wml_buf_release(&skeleton);
-    wml_buf_release(&dir);
-    return ok;
+    struct wml_skeleton_opts part = {.also = show, .n_also = n};
+    struct wml_session_opts opts = {0};
+    return wml_flow_session(r->cx, m, &part, &opts, &r->session, err);
 }
 
 static struct wml_value *reduced(struct wml_graph *g, const char *op, struct wml_value *v)
@@ -153,8 +138,8 @@ static bool open_lean(struct run *r, struct wml_model *m, struct wml_value *cons
     for (size_t i = 0; i < r->n; i++) {
         show[2 * i] = reduced(m->graph, "ReduceMin", want[i]);
         show[2 * i + 1] = reduced(m->graph, "ReduceMax", want[i]);
-        r->shown[i] = wml_arena_str(r->arena, show[2 * i]->name);
-        r->most[i] = wml_arena_str(r->arena, show[2 * i + 1]->name);
+        r->shown[i] = show[2 * i]->name;
+        r->most[i] = show[2 * i + 1]->name;
     }
     bool ok = open_model(r, m, show, 2 * r->n, err);
     for (size_t i = 2 * r->n; i-- > 0;) wml_node_remove(show[i]->def);
@@ -212,7 +197,6 @@ static bool try(struct run *r, struct wml_model *m, struct wml_value *const *wan
         out->samples = wml_samples_count(r->samples);
         out->random = wml_samples_are_random(r->samples);
         snprintf(out->data, sizeof out->data, "%s", wml_samples_text(r->samples));
-        out->run_ms = r->run_ms;
     }
     wml_samples_close(r->samples);
     wml_session_close(r->session);
@@ -247,7 +231,6 @@ static bool measure(struct wml_ctx *cx, struct wml_model *m, struct wml_value *c
 bool wml_flow_calibrate(struct wml_ctx *cx, struct wml_model *m, struct wml_value *const *want, size_t n_wanted,
                         const struct wml_calibration_spec *spec, struct wml_calibration *out, struct wml_err *err)
 {
-    uint64_t start = wml_now_ns();
     const struct wml_range_method *method = wml_range_method_find(spec->method);
     *out = (struct wml_calibration){0};
     if (!method) return wml_fail(err, WML_E_USAGE, "no calibration method is called '%s'", spec->method);
@@ -260,7 +243,6 @@ bool wml_flow_calibrate(struct wml_ctx *cx, struct wml_model *m, struct wml_valu
         ok = measure(cx, m, want, n_wanted, method, spec, out, err) &&
              (!spec->cache || wml_ranges_save(&out->ranges, method, spec->cache, err));
     }
-    out->ms = (double)(wml_now_ns() - start) / 1e6;
     if (!ok) wml_calibration_release(out);
     return ok;
 }

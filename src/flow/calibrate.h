@@ -20,7 +20,6 @@ struct wml_calibration {
     size_t samples;
     char data[160];    /* what they were, "random data" */
     bool random, from_cache;
-    double ms, run_ms; /* all of it; of that, ONNX Runtime's own runs */
 };
 
 /* want: values of the top graph. */

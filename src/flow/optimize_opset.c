@@ -27,7 +27,7 @@ static bool loads(struct wml_optimize_run *r, struct wml_model *m, struct wml_er
 {
     struct wml_session *s = NULL;
     struct wml_session_opts opts = {0};
-    bool ok = wml_flow_session(r->cx, m, &opts, &s, err);
+    bool ok = wml_flow_session(r->cx, m, NULL, &opts, &s, err);
     wml_session_close(s);
     return ok;
 }

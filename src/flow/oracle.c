@@ -94,27 +94,17 @@ static bool ort_optimise(void *arg, struct wml_model *m, bool extended, const ch
 static bool cannot_run(void *arg, struct wml_model *m, struct wml_graph *g, struct wml_value *const *given, size_t n_given)
 {
     struct wml_flow_oracle *o = arg;
-    struct wml_buf skeleton = {0}, dir = {0};
-    struct wml_str folder;
-    struct wml_ort *ort;
     struct wml_session *session = NULL;
     struct wml_err err = {0};
-    struct wml_skeleton_opts opts = {.only = g->outputs.at, .n_only = g->outputs.len, .given = given, .n_given = n_given, .drop_value_info = true};
+    struct wml_skeleton_opts part = {.only = g->outputs.at, .n_only = g->outputs.len, .given = given, .n_given = n_given, .drop_value_info = true};
     struct wml_session_opts level = {.level = WML_LEVEL_BASIC};
-    bool no = false;
     if (!g->outputs.len) return false;
-    if (wml_ort_open(o->cx, &ort, &err) && wml_onnx_skeleton(m, &opts, &skeleton, &folder, &err)) {
-        struct wml_model_source s = wml_flow_source(&skeleton, folder, &dir);
-        o->sessions++;
-        no = !wml_session_open(ort, &s, &level, &session, &err);
-    }
+    o->sessions++;
+    bool no = !wml_flow_session(o->cx, m, &part, &level, &session, &err);
     struct wml_str said = wml_str(err.msg);
-    no = no && (wml_str_has(said, "[ShapeInferenceError]") || wml_str_has(said, "[TypeInferenceError]")) &&
-         !wml_str_has(said, "Graph attribute inferencing failed");
     wml_session_close(session);
-    wml_buf_release(&skeleton);
-    wml_buf_release(&dir);
-    return no;
+    return no && (wml_str_has(said, "[ShapeInferenceError]") || wml_str_has(said, "[TypeInferenceError]")) &&
+           !wml_str_has(said, "Graph attribute inferencing failed");
 }
 
 struct wml_env wml_flow_env(struct wml_flow_oracle *o)
@@ -122,13 +112,13 @@ struct wml_env wml_flow_env(struct wml_flow_oracle *o)
     return (struct wml_env){.arg = o, .infer_types = wml_flow_infer_types, .evaluate = evaluate, .ort_optimise = ort_optimise, .cannot_run = cannot_run};
 }
 
-bool wml_flow_session(struct wml_ctx *cx, struct wml_model *m, const struct wml_session_opts *opts,
-                      struct wml_session **out, struct wml_err *err)
+bool wml_flow_session(struct wml_ctx *cx, struct wml_model *m, const struct wml_skeleton_opts *part,
+                      const struct wml_session_opts *opts, struct wml_session **out, struct wml_err *err)
 {
     struct wml_buf skeleton = {0}, dir = {0};
     struct wml_str folder;
     struct wml_ort *ort;
-    bool ok = wml_ort_open(cx, &ort, err) && wml_onnx_skeleton(m, NULL, &skeleton, &folder, err);
+    bool ok = wml_ort_open(cx, &ort, err) && wml_onnx_skeleton(m, part, &skeleton, &folder, err);
     if (ok) {
         struct wml_model_source s = wml_flow_source(&skeleton, folder, &dir);
         ok = wml_session_open(ort, &s, opts, out, err);

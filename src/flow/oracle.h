@@ -18,9 +18,10 @@ struct wml_flow_oracle { /* the argument of the callbacks */
 void wml_flow_oracle_release(struct wml_flow_oracle *o);
 /* Callbacks over the oracle; `o` must outlive the env. */
 struct wml_env wml_flow_env(struct wml_flow_oracle *o);
-/* A CPU session on a model in memory, weights as ranges of its files: nothing is copied. buf holds the
- * skeleton while the session opens. */
-bool wml_flow_session(struct wml_ctx *cx, struct wml_model *m, const struct wml_session_opts *opts,
-                      struct wml_session **out, struct wml_err *err);
+/* A CPU session on a model in memory, weights as ranges of its files: nothing is copied. part: what of it
+ * (onnx/onnx.h); NULL: all. */
+struct wml_skeleton_opts;
+bool wml_flow_session(struct wml_ctx *cx, struct wml_model *m, const struct wml_skeleton_opts *part,
+                      const struct wml_session_opts *opts, struct wml_session **out, struct wml_err *err);
 
 #endif

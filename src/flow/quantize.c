@@ -44,8 +44,9 @@ static bool load(struct wml_quantize_run *r, struct wml_err *err)
                           WML_IR_SEPARATE_WEIGHTS);
         wml_model_raise_ir(r->model, WML_IR_SEPARATE_WEIGHTS);
     }
-    wml_graph_walk(r->model->graph, find_quantized, &r->quantized_before);
-    if (r->quantized_before) wml_quantize_warn(r, "the model is quantised in part already: that part stays as it is");
+    bool quantized = false;
+    wml_graph_walk(r->model->graph, find_quantized, &quantized);
+    if (quantized) wml_quantize_warn(r, "the model is quantised in part already: that part stays as it is");
     return true;
 }
 

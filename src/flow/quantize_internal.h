@@ -30,7 +30,6 @@ struct wml_quantize_run {
     const char *precision; /* "w8a16", "int4 -> fp16" */
     struct wml_quantize_step *step;
     size_t n_steps;
-    bool quantized_before; /* the source has Q/DQ or other quantised nodes */
     struct wml_calibration calibration;
     struct wml_accuracy accuracy;
     const char *accuracy_note; /* why it was not measured, or NULL */

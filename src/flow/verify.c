@@ -15,7 +15,7 @@ struct side {
 static bool open_side(struct wml_ctx *cx, struct wml_model *m, struct side *s, struct wml_err *err)
 {
     struct wml_session_opts opts = {0};
-    return wml_flow_session(cx, m, &opts, &s->session, err);
+    return wml_flow_session(cx, m, NULL, &opts, &s->session, err);
 }
 
 static bool run_side(const struct wml_feed_spec *spec, struct side *s, uint64_t limit_ms, struct wml_err *err)

@@ -29,6 +29,7 @@ struct wml_graph *wml_node_subgraph(const struct wml_node *n, size_t i);
 bool wml_graph_is_inside(const struct wml_graph *g, const struct wml_graph *outer);
 /* Position of a node in its graph. O(n): for messages. */
 size_t wml_node_index(const struct wml_node *n);
+size_t wml_model_count_nodes(struct wml_model *m); /* of the top graph and its sub-graphs */
 /* "node 'conv1' (Conv, index 12)"; for messages. In the arena. */
 const char *wml_node_label(const struct wml_node *n);
 

@@ -162,3 +162,16 @@ void wml_model_measure(struct wml_model *m, struct wml_model_size *out)
     *out = (struct wml_model_size){.nodes = m->graph->n_nodes};
     wml_model_each_graph(m, measure_graph, out);
 }
+
+static bool add_nodes(void *arg, struct wml_graph *g)
+{
+    *(size_t *)arg += g->n_nodes;
+    return true;
+}
+
+size_t wml_model_count_nodes(struct wml_model *m)
+{
+    size_t n = 0;
+    wml_model_each_graph(m, add_nodes, &n);
+    return n;
+}

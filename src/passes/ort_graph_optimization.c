@@ -127,19 +127,6 @@ static bool is_settled(struct wml_pass_run *r)
     return wml_graph_walk(r->model->graph, r->asked ? is_dull : finds_nothing, r);
 }
 
-static bool add_nodes(void *arg, struct wml_graph *g)
-{
-    *(size_t *)arg += g->n_nodes;
-    return true;
-}
-
-static size_t count_nodes(struct wml_model *m)
-{
-    size_t n = 0;
-    wml_model_each_graph(m, add_nodes, &n);
-    return n;
-}
-
 static bool is_plain(int dtype)
 {
     return dtype == WML_UNDEFINED || dtype == WML_F32 || dtype == WML_F64 || dtype == WML_STRING || dtype == WML_BOOL ||
@@ -244,7 +231,7 @@ static bool run(struct wml_pass_run *r, struct wml_err *err)
     if (!r->env->ort_optimise(r->env->arg, m, extended, whole ? WRONG : r->env->weights_stay ? weights_stay : disabled, &out, &why))
         return wml_pass_skip(r, "ORT cannot: %.200s", why.msg);
     const char *differs = compare(m, out, extended);
-    size_t before = count_nodes(m), after = count_nodes(out);
+    size_t before = wml_model_count_nodes(m), after = wml_model_count_nodes(out);
     bool fewer = after < before;
     if (differs || (!fewer && !whole)) {
         wml_model_free(out);

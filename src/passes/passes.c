@@ -74,19 +74,6 @@ void wml_pass_refuse(struct wml_pass_run *r, const struct wml_node *n, const cha
     record(r, n->op_type, n->name, wml_str(text));
 }
 
-static bool add_nodes(void *arg, struct wml_graph *g)
-{
-    *(size_t *)arg += g->n_nodes;
-    return true;
-}
-
-static size_t count_nodes(struct wml_model *m)
-{
-    size_t n = 0;
-    wml_model_each_graph(m, add_nodes, &n);
-    return n;
-}
-
 /* The last round's refusals are those that count: before, types were less known and parts not yet put together. */
 static void forget_refusals(struct wml_pass_log *log, const struct wml_pass *p)
 {
@@ -101,7 +88,7 @@ static size_t run_one(const struct wml_pass *p, struct wml_pass_run *r, struct w
                       uint64_t (*now_ns)(void))
 {
     struct wml_err err = {0};
-    size_t before = count_nodes(r->model);
+    size_t before = wml_model_count_nodes(r->model);
     uint64_t start = now_ns();
     r->applied = 0;
     r->skipped[0] = 0;
@@ -116,7 +103,7 @@ static size_t run_one(const struct wml_pass *p, struct wml_pass_run *r, struct w
     }
     wml_arena_reset(r->scratch);
     result->ms += (double)(now_ns() - start) / 1e6;
-    result->nodes_removed += (int64_t)before - (int64_t)count_nodes(r->model);
+    result->nodes_removed += (int64_t)before - (int64_t)wml_model_count_nodes(r->model);
     result->applied += r->applied;
     result->rounds++;
     if (!ok) {
