@@ -263,7 +263,7 @@ bool wml_check_optim_run(struct wml_check_optim *c, struct wml_err *err)
     note_progress(c, NULL);
     bool ok = run_scope(&s, &r->model, 0, 0, err);
     if (ok) {
-        wml_optimize_restore_types(r, &env);
+        wml_optimize_restore_types(r);
         c->standard_result = s.result;
         wml_graph_diff(source, r->model, &c->standard);
         for (size_t i = 0; i < wml_n_passes; i++)

@@ -145,7 +145,7 @@ bool wml_optimize_make(struct wml_optimize_run *r, size_t max_steps, size_t *n_s
     struct wml_passes_opts opts = {.env = &env, .choice = r->choice, .cx = r->cx, .now_ns = wml_now_ns, .max_steps = max_steps,
                                    .log = r->args->explain || r->args->verbose ? &r->log : NULL};
     if (!wml_passes_run(&r->model, &opts, r->result, err)) return false;
-    wml_optimize_restore_types(r, &env);
+    wml_optimize_restore_types(r);
     if (n_steps) *n_steps = opts.n_steps;
     if (last) *last = opts.last;
     r->lossy = NULL;

@@ -81,7 +81,7 @@ bool wml_optimize_shapes(struct wml_optimize_run *r, struct wml_err *err);
 /* Converts to args->opset and notes what it was. */
 bool wml_optimize_opset(struct wml_optimize_run *r, const struct wml_env *env, struct wml_err *err);
 /* Outputs whose type was forgotten and not found again get the old one back. */
-void wml_optimize_restore_types(struct wml_optimize_run *r, const struct wml_env *env);
+void wml_optimize_restore_types(struct wml_optimize_run *r);
 /* Loads the source and runs the passes over it, max_steps (0: all) of them; what was there before is freed. */
 bool wml_optimize_make(struct wml_optimize_run *r, size_t max_steps, size_t *n_steps, size_t *last, struct wml_err *err);
 /* Runs source and result: r->verify. false: one of them cannot be run. */

@@ -146,29 +146,10 @@ bool wml_optimize_shapes(struct wml_optimize_run *r, struct wml_err *err)
     return true;
 }
 
-/* An output that was typed before everything was computed may still be open: it is asked about once more. */
-static void ask_again(struct wml_optimize_run *r, const struct wml_env *env)
+void wml_optimize_restore_types(struct wml_optimize_run *r)
 {
     struct wml_graph *g = r->model->graph;
-    struct wml_err ignored = {0};
-    size_t n = 0, n_set;
-    for (size_t i = 0; i < g->outputs.len; i++) {
-        struct wml_value *v = g->outputs.at[i];
-        if (!r->old_output_type[i] || !v->def || !v->type || wml_type_is_static(v->type)) continue;
-        r->old_output_type[i] = v->type;
-        wml_value_set_type(v, NULL);
-        n++;
-    }
-    r->oracle.open = r->oracle.nodes = 0;
-    if (n && env->infer_types) (void)env->infer_types(env->arg, r->model, &n_set, &ignored);
-}
-
-void wml_optimize_restore_types(struct wml_optimize_run *r, const struct wml_env *env)
-{
-    struct wml_graph *g = r->model->graph;
-    if (!r->old_output_type) return;
-    ask_again(r, env);
-    for (size_t i = 0; i < g->outputs.len; i++)
+    for (size_t i = 0; r->old_output_type && i < g->outputs.len; i++)
         if (!g->outputs.at[i]->type && r->old_output_type[i])
             wml_value_set_type(g->outputs.at[i], r->old_output_type[i]);
 }

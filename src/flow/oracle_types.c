@@ -30,17 +30,23 @@ static size_t known_axes(const struct wml_type *t)
     return n;
 }
 
+/* What the file says of an output is its interface: it stays. What was found out may become more. */
+static bool is_settled(const struct wml_value *v)
+{
+    return v->n_outputs && !v->type_changed;
+}
+
 /* A type that says more than the one there is. Types without a shape say too little to be written down. */
 static bool is_better(const struct wml_type *found, const struct wml_value *v)
 {
     if (!found || (found->tensor && wml_type_rank(found) < 0)) return false;
-    return !v->type || (!v->n_outputs && found->tensor && v->type->tensor && known_axes(found) > known_axes(v->type));
+    return !v->type || (!is_settled(v) && found->tensor && v->type->tensor && known_axes(found) > known_axes(v->type));
 }
 
 /* The type is missing or leaves sizes open. */
 static bool is_open(const struct wml_value *v)
 {
-    return v && v->def && (!v->type || (v->type->tensor && !v->n_outputs && !wml_type_is_static(v->type)));
+    return v && v->def && (!v->type || (v->type->tensor && !is_settled(v) && !wml_type_is_static(v->type)));
 }
 
 struct values { WML_VEC(struct wml_value *) v; };

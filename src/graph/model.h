@@ -53,7 +53,8 @@ struct wml_value {
     size_t n_uses;
     unsigned n_inputs, n_outputs; /* how often it is listed as input, output of its graph */
     bool pinned; /* an annotation or training binding spells the name: not renamed, not removed */
-    bool type_changed, listed; /* for wml_model_sync */
+    bool type_changed; /* it is not, or no longer, what the file says */
+    bool listed;       /* for wml_model_sync */
     struct wml_tensor *init; /* graph/tensor.h; an initializer, or the default of an input */
     struct wml_sparse_tensor *sparse;
     struct wml_type *type;         /* graph/type.h; NULL: not known */
