@@ -2,20 +2,14 @@
  * small values counts little. */
 #include "flow/accuracy.h"
 
-#include <math.h>
-
-#include "flow/compare.h"
 #include "os/sys.h"
 #include "ort/ort.h"
-
-struct sums { double aa, bb, ab, dd; };
 
 struct pair {
     struct wml_session *before, *after;
     struct wml_samples *samples;
     const struct wml_io *output;
     size_t n_outputs;
-    struct sums *sum;
 };
 
 static bool open_file(struct wml_ctx *cx, const char *path, struct wml_session **out, struct wml_err *err)
@@ -24,24 +18,6 @@ static bool open_file(struct wml_ctx *cx, const char *path, struct wml_session *
     struct wml_session_opts opts = {0};
     struct wml_model_source source = {.path = path};
     return wml_ort_open(cx, &ort, err) && wml_session_open(ort, &source, &opts, out, err);
-}
-
-static void add(const struct wml_tensor_view *a, const struct wml_tensor_view *b, uint64_t n, struct sums *s, struct wml_accuracy_row *row)
-{
-    for (uint64_t i = 0; i < n; i++) {
-        double x = wml_dtype_load((int)a->dtype, a->data, (size_t)i), y = wml_dtype_load((int)b->dtype, b->data, (size_t)i);
-        if (!isfinite(x)) continue;
-        if (!isfinite(y)) {
-            row->not_finite++;
-            continue;
-        }
-        double d = x - y;
-        s->aa += x * x;
-        s->bb += y * y;
-        s->ab += x * y;
-        s->dd += d * d;
-        row->max_abs = fmax(row->max_abs, fabs(d));
-    }
 }
 
 static bool compare(struct pair *p, struct wml_run *before, struct wml_run *after, struct wml_accuracy *out, struct wml_err *err)
@@ -58,7 +34,7 @@ static bool compare(struct pair *p, struct wml_run *before, struct wml_run *afte
             n *= (uint64_t)a.dim[k];
         }
         row->comparable = row->comparable && same;
-        if (row->comparable) add(&a, &b, n, &p->sum[i], row);
+        if (row->comparable) wml_compare_more((int)a.dtype, a.data, (int)b.dtype, b.data, n, &row->c);
     }
     return true;
 }
@@ -89,10 +65,9 @@ static bool open_pair(struct wml_ctx *cx, const char *before, const char *after,
     wml_session_outputs(p->after, &n_after);
     if (n_after != p->n_outputs) return wml_fail(err, WML_E_VERIFY, "the result has %zu outputs, the source %zu", n_after, p->n_outputs);
     for (size_t i = 0; i < p->n_outputs; i++) {
-        struct wml_accuracy_row row = {.name = wml_arena_cstr(&out->arena, wml_str(p->output[i].name)), .comparable = true};
+        struct wml_accuracy_row row = {.name = wml_arena_cstr(&out->arena, wml_str(p->output[i].name)), .comparable = true, .c = {.equal = true}};
         WML_PUSH(&out->row, row);
     }
-    p->sum = WML_NEW_ARRAY(&out->arena, struct sums, p->n_outputs + 1);
     return wml_samples_open(samples, input, n_inputs, &p->samples, err);
 }
 
@@ -109,11 +84,6 @@ bool wml_accuracy_measure(struct wml_ctx *cx, const char *before, const char *af
         wml_note_progress(cx, "Comparing", NULL, i, n, "samples");
         ok = wml_check_cancel(cx, err) && one_sample(&p, i, budget_ms, out, err);
         if (ok) out->samples++;
-    }
-    for (size_t i = 0; ok && i < p.n_outputs; i++) {
-        const struct sums *s = &p.sum[i];
-        out->row.at[i].cosine = s->aa > 0 && s->bb > 0 ? s->ab / sqrt(s->aa * s->bb) : s->aa == s->bb;
-        out->row.at[i].sqnr_db = s->dd > 0 ? 10 * log10(s->aa / s->dd) : (double)INFINITY;
     }
     wml_samples_close(p.samples);
     wml_session_close(p.after);

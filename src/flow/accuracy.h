@@ -2,14 +2,14 @@
 #ifndef WML_FLOW_ACCURACY_H
 #define WML_FLOW_ACCURACY_H
 
+#include "flow/compare.h"
 #include "flow/samples.h"
 #include "graph/model.h"
 
 struct wml_accuracy_row { /* one output, over all samples */
     const char *name;
     bool comparable; /* float tensors of equal size on both sides */
-    double cosine, sqnr_db, max_abs;
-    uint64_t not_finite; /* elements that are NaN or infinite in the result only */
+    struct wml_compare c;
 };
 
 struct wml_accuracy {

@@ -3,36 +3,35 @@
 
 #include <math.h>
 
-void wml_compare(int dtype_a, const void *a, int dtype_b, const void *b, uint64_t n, struct wml_compare *out)
+static void add(struct wml_compare *c, double x, double y)
 {
-    double aa = 0, bb = 0, ab = 0, dd = 0;
-    *out = (struct wml_compare){.n = n, .equal = true};
+    c->aa += x * x;
+    c->bb += y * y;
+    c->ab += x * y;
+    c->dd += (x - y) * (x - y);
+    c->max_abs = fmax(c->max_abs, fabs(x - y));
+}
+
+void wml_compare_more(int dtype_a, const void *a, int dtype_b, const void *b, uint64_t n, struct wml_compare *all)
+{
+    all->n += n;
     for (uint64_t i = 0; i < n; i++) {
         double x = wml_dtype_load(dtype_a, a, (size_t)i), y = wml_dtype_load(dtype_b, b, (size_t)i);
-        if (x == y || (isnan(x) && isnan(y))) {
-            if (isfinite(x)) {
-                aa += x * x;
-                bb += y * y;
-                ab += x * y;
-            }
-            continue;
-        }
-        out->equal = false;
-        if (isfinite(x) && !isfinite(y)) out->not_finite++;
-        if (!isfinite(x) || !isfinite(y)) {
-            out->mismatched++;
-            continue;
-        }
-        double d = x - y;
-        aa += x * x;
-        bb += y * y;
-        ab += x * y;
-        dd += d * d;
-        if (fabs(d) > out->max_abs) out->max_abs = fabs(d);
+        const bool same = x == y || (isnan(x) && isnan(y)), finite = isfinite(x) && isfinite(y);
+        all->equal = all->equal && same;
+        if (finite) add(all, x, y);
+        else if (!same) all->mismatched++;
+        if (isfinite(x) && !isfinite(y)) all->not_finite++;
     }
-    if (aa == 0 || bb == 0) out->cosine = aa == bb ? 1 : 0;
-    else out->cosine = dd == 0 ? 1 : ab / (sqrt(aa) * sqrt(bb));
-    out->sqnr_db = dd == 0 ? INFINITY : aa == 0 ? -INFINITY : 10 * log10(aa / dd);
+    if (all->aa == 0 || all->bb == 0) all->cosine = all->aa == all->bb ? 1 : 0;
+    else all->cosine = all->dd == 0 ? 1 : all->ab / (sqrt(all->aa) * sqrt(all->bb));
+    all->sqnr_db = all->dd == 0 ? INFINITY : all->aa == 0 ? -INFINITY : 10 * log10(all->aa / all->dd);
+}
+
+void wml_compare(int dtype_a, const void *a, int dtype_b, const void *b, uint64_t n, struct wml_compare *out)
+{
+    *out = (struct wml_compare){.equal = true};
+    wml_compare_more(dtype_a, a, dtype_b, b, n, out);
 }
 
 double wml_largest(int dtype, const void *data, uint64_t n)

@@ -18,18 +18,6 @@ static bool add_step(struct wml_quantize_run *r, const struct wml_quant_step *wh
     return true;
 }
 
-/* ORT's kernels have no such pair; better said before the calibration than after it. */
-static bool check_types(const struct wml_quantize_run *r, struct wml_err *err)
-{
-    for (size_t i = 0; i < r->n_steps; i++) {
-        const struct wml_quantize_step *s = &r->step[i];
-        if (strcmp(s->what->method, "qdq") != 0 || s->opts.activation != WML_I8 || s->opts.weight != WML_U8) continue;
-        wml_fail(err, WML_E_USAGE, "activations of int8 need weights of int8: ONNX Runtime has no kernels for uint8 weights beside them");
-        return wml_hint(err, "add --weight-type int8, or use --activation-type uint8");
-    }
-    return true;
-}
-
 /* What the file of overrides and the target ask for. */
 static bool read_rules(struct wml_quantize_run *r, struct wml_err *err)
 {
@@ -59,7 +47,6 @@ bool wml_quantize_plan(struct wml_quantize_run *r, const char **output, struct w
         else if (ok) wml_buf_cstr(&suffix, p->suffix);
     }
     wml_buf_cstr(&suffix, ".onnx");
-    ok = ok && check_types(r, err);
     r->precision = wml_arena_cstr(&r->arena, wml_buf_view(&title));
     if (a->output) wml_buf_cstr(&path, a->output);
     else wml_output_beside(&path, a->model, NULL, wml_buf_text(&suffix));

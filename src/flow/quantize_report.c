@@ -60,14 +60,14 @@ static void put_accuracy(struct wml_item *root, const struct wml_quantize_run *r
         struct wml_item *item = wml_table_row(table);
         wml_item_cstr(item, "output", NULL, row->name);
         if (row->comparable) {
-            wml_item_num(item, "cosine", NULL, row->cosine, 6, WML_SHOW_PLAIN);
-            wml_item_num(item, "sqnr_db", NULL, row->sqnr_db, 2, WML_SHOW_PLAIN);
-            wml_item_num(item, "max_abs", NULL, row->max_abs, 9, WML_SHOW_SCIENCE);
+            wml_item_num(item, "cosine", NULL, row->c.cosine, 6, WML_SHOW_PLAIN);
+            wml_item_num(item, "sqnr_db", NULL, row->c.sqnr_db, 2, WML_SHOW_PLAIN);
+            wml_item_num(item, "max_abs", NULL, row->c.max_abs, 9, WML_SHOW_SCIENCE);
         }
-        wml_item_int(item, "not_finite", NULL, (int64_t)row->not_finite, WML_SHOW_COUNT);
-        if (row->not_finite)
+        wml_item_int(item, "not_finite", NULL, (int64_t)row->c.not_finite, WML_SHOW_COUNT);
+        if (row->c.not_finite)
             wml_item_line(root, WML_TONE_WARN, "Warning: output '%s' has %" PRIu64 " values that are infinite or no number in the result only",
-                          row->name, row->not_finite);
+                          row->name, row->c.not_finite);
     }
 }
 

@@ -4,7 +4,7 @@
 
 #include "graph/graph.h"
 #include "quant/qdq_internal.h"
-#include "text/words.h"
+#include "quant/select.h"
 
 struct wml_override *wml_qdq_ask_one(struct wml_qdq *q, struct wml_qdq_tensor *t)
 {
@@ -21,13 +21,6 @@ enum wml_dtype wml_qdq_asked_type(const struct wml_qdq *q, const struct wml_qdq_
     return t->asked.n && t->asked.channel->type ? t->asked.channel->type : q->activation;
 }
 
-static bool is_among(const struct wml_names *names, struct wml_str s)
-{
-    for (size_t i = 0; i < names->len; i++)
-        if (wml_glob_match(names->at[i], s)) return true;
-    return false;
-}
-
 static bool is_quantizer(const struct wml_node *n)
 {
     return wml_str_is(n->op_type, "QuantizeLinear") || wml_str_is(n->op_type, "DequantizeLinear");
@@ -36,8 +29,8 @@ static bool is_quantizer(const struct wml_node *n)
 bool wml_qdq_takes(const struct wml_qdq *q, const struct wml_node *n)
 {
     const struct wml_node_override *o = wml_overrides_of_node(q->opts->overrides, n->name, n->op_type);
-    if (is_quantizer(n) || (o && o->exclude) || is_among(&q->opts->exclude, n->name)) return false;
-    return q->opts->op_types.len ? is_among(&q->opts->op_types, n->op_type) : !wml_node_is(n, "Cast");
+    if (is_quantizer(n) || (o && o->exclude) || !wml_quant_selects(q->opts, n)) return false;
+    return q->opts->op_types.len || !wml_node_is(n, "Cast");
 }
 
 static bool check_constant(const struct wml_qdq_tensor *t, const struct wml_tensor_override *o, struct wml_err *err)
