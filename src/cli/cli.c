@@ -262,6 +262,7 @@ static int run_command(struct driver *d, int argc, char **argv)
     struct wml_common_args *args = wml_xcalloc(1, WML_MAX(c->args_size, sizeof *args));
     int status = 0;
     bool ok = wml_opt_parse(c->opts, args, argc, argv, &d->arena, &parse, &err);
+    if (parse.unknown.len && c->unknown) c->unknown(parse.unknown, &err);
     if (ok && !parse.help) ok = settle_format(d, c, args, &err);
     d->json = ok && !parse.help ? is_json(args->format.v) : d->json;
     settle(d, args);

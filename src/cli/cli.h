@@ -25,6 +25,8 @@ struct wml_command {
     const char *formats;        /* allowed --format values, the first is the default: "text|json" */
     /* NULL: a name that is known but not available in this version. */
     bool (*run)(const struct wml_call *call, struct wml_err *err);
+    /* May say in err's hint what an option that does not exist was meant to be. NULL: names of the rows are compared. */
+    void (*unknown)(struct wml_str typed, struct wml_err *err);
 };
 
 struct wml_program {

@@ -23,6 +23,7 @@ static bool no_such_option(struct parser *p, struct wml_str typed)
         wml_row_names(p->rows, p->arena, &names);
         wml_did_you_mean(typed, &names, &more);
     }
+    p->parse->unknown = typed;
     wml_fail(p->err, WML_E_USAGE, "No such option '%.*s'.%s", WML_ARG(typed), wml_buf_text(&more));
     wml_buf_release(&more);
     WML_VEC_RELEASE(&names.v);

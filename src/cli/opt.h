@@ -94,6 +94,7 @@ const struct wml_opt *wml_opt_row(const struct wml_opt *rows, size_t i, size_t *
 struct wml_parse {
     bool help;                /* -h or --help was met */
     WML_VEC(const char *) ignored; /* names of IGNORED options that were typed */
+    struct wml_str unknown;   /* what was typed as the name of an option that does not exist */
 };
 /* Fills args (zeroed, of the command's size). argv[0] is the first word after the command. Strings
  * point into argv, or the arena. WML_E_USAGE with the documented message forms. Defaults are applied

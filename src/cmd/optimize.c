@@ -66,6 +66,55 @@ static const char *similar_pass(struct wml_str name, struct wml_arena *arena)
     return wml_similar(name, names, wml_n_passes);
 }
 
+/* Without dashes and underscores, in small letters. */
+static const char *squashed(struct wml_str name, struct wml_arena *arena)
+{
+    char *out = wml_arena_cstr(arena, name), *to = out;
+    for (const char *c = out; *c; c++)
+        if (*c != '-' && *c != '_') *to++ = (char)(*c >= 'A' && *c <= 'Z' ? *c - 'A' + 'a' : *c);
+    *to = 0;
+    return out;
+}
+
+/* Names of passes with `name` in them, those that begin with it first, as options; how many. */
+static size_t names_with(struct wml_str name, const char *front, struct wml_arena *arena, struct wml_buf *out)
+{
+    enum { SHOWN = 4 };
+    const char *part = squashed(name, arena);
+    size_t n = 0;
+    for (size_t i = 0; i < 2 * wml_n_passes; i++) {
+        const char *pass = wml_passes[i % wml_n_passes]->name, *whole = squashed(wml_str(pass), arena);
+        bool begins = wml_str_starts(wml_str(whole), part);
+        if (strcmp(whole, part) == 0) {
+            wml_buf_clear(out);
+            wml_buf_fmt(out, "'%s%s'", front, pass);
+            return 1;
+        }
+        if (!wml_str_has(wml_str(whole), part) || begins != (i < wml_n_passes)) continue;
+        if (n < SHOWN) wml_buf_fmt(out, "%s'%s%s'", n ? ", " : "", front, pass);
+        n++;
+    }
+    if (n > SHOWN) wml_buf_cstr(out, ", ...");
+    return n;
+}
+
+/* --enable-NAME and --disable-NAME that do not exist. */
+static void unknown_switch(struct wml_str typed, struct wml_err *err)
+{
+    struct wml_arena arena = {0};
+    struct wml_buf names = {0};
+    const char *front = wml_str_starts(typed, "--enable-") ? "--enable-" : wml_str_starts(typed, "--disable-") ? "--disable-" : NULL;
+    struct wml_str name = wml_str_sub(typed, front ? strlen(front) : 0, typed.len);
+    if (!front) return;
+    size_t n = name.len ? names_with(name, front, &arena, &names) : 0;
+    const char *near = n ? NULL : similar_pass(name, &arena);
+    if (near) wml_hint(err, "did you mean '%s%s'?", front, near);
+    else if (n) wml_hint(err, "did you mean %s%s?", n > 1 ? "one of " : "", wml_buf_text(&names));
+    else wml_hint(err, "`winml optimize --list-capabilities` lists them");
+    wml_buf_release(&names);
+    wml_arena_release(&arena);
+}
+
 /* One entry: a capability switched, or the opset. */
 static bool read_entry(const char *path, struct wml_str key, const struct wml_json_val *value, enum wml_pass_choice *choice,
                        int64_t *opset, struct wml_arena *arena, struct wml_err *err)
@@ -197,5 +246,5 @@ const struct wml_command wml_command_optimize = {
     .examples = "winml optimize -m model.onnx -o small.onnx\n"
                 "winml optimize -m model.onnx --input-shape x=1,3,224,224 --ep qnn --device npu\n"
                 "winml optimize -m model.onnx --check-optim -f json",
-    .opts = opts, .args_size = sizeof(struct optimize_args), .formats = "text|json", .run = run,
+    .opts = opts, .args_size = sizeof(struct optimize_args), .formats = "text|json", .run = run, .unknown = unknown_switch,
 };
