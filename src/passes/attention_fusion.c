@@ -143,8 +143,9 @@ static bool to_multi_head(struct plan *p)
     return true;
 }
 
-static void visit(struct wml_pass_run *r, struct wml_node *softmax)
+static void visit(void *arg, struct wml_node *softmax)
 {
+    struct wml_pass_run *r = arg;
     struct plan p = {0};
     struct wml_attention *a = &p.a;
     if (!wml_attention_find(r, softmax, a)) return;
@@ -164,11 +165,8 @@ static void visit(struct wml_pass_run *r, struct wml_node *softmax)
 
 static bool run(struct wml_pass_run *r, struct wml_err *err)
 {
-    size_t n, before = r->applied;
     wml_sweep(r);
-    struct wml_node **softmax = wml_nodes_of(r, "Softmax", &n);
-    for (size_t i = 0; i < n; i++) visit(r, softmax[i]);
-    return r->applied == before || wml_graph_sort(r->model->graph, err);
+    return wml_pass_each_of(r, "Softmax", visit, r, err);
 }
 
 const struct wml_pass wml_pass_attention_fusion = {

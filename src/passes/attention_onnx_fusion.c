@@ -50,8 +50,9 @@ static struct wml_node *new_node(struct target *t, struct wml_node *at)
     return n;
 }
 
-static void visit(struct wml_pass_run *r, struct wml_node *softmax)
+static void visit(void *arg, struct wml_node *softmax)
 {
+    struct wml_pass_run *r = arg;
     struct target t = {0};
     struct wml_attention *a = &t.a;
     if (!wml_attention_find(r, softmax, a)) return;
@@ -70,12 +71,9 @@ static void visit(struct wml_pass_run *r, struct wml_node *softmax)
 
 static bool run(struct wml_pass_run *r, struct wml_err *err)
 {
-    size_t n, before = r->applied;
     if (wml_model_opset(r->model, "") < 23) return wml_pass_skip(r, "Attention exists from opset 23; --opset 23 raises the model's");
     wml_sweep(r);
-    struct wml_node **softmax = wml_nodes_of(r, "Softmax", &n);
-    for (size_t i = 0; i < n; i++) visit(r, softmax[i]);
-    return r->applied == before || wml_graph_sort(r->model->graph, err);
+    return wml_pass_each_of(r, "Softmax", visit, r, err);
 }
 
 const struct wml_pass wml_pass_attention_onnx_fusion = {

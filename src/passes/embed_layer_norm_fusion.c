@@ -274,8 +274,9 @@ static void replace(struct embedding *e, const struct lookup *word, const struct
     wml_prune(add);
 }
 
-static void visit(struct wml_pass_run *r, struct wml_node *norm)
+static void visit(void *arg, struct wml_node *norm)
 {
+    struct wml_pass_run *r = arg;
     struct embedding e = {.r = r, .norm = norm, .sum = wml_node_in(norm, 0)};
     struct lookup word, segment;
     if (!e.sum || !e.sum->def || !wml_node_is(e.sum->def, "Add") || e.sum->def->graph != norm->graph || wml_value_rank(e.sum) != 3) return;
@@ -297,11 +298,8 @@ static void visit(struct wml_pass_run *r, struct wml_node *norm)
 
 static bool run(struct wml_pass_run *r, struct wml_err *err)
 {
-    size_t n, before = r->applied;
     wml_sweep(r);
-    struct wml_node **norm = wml_nodes_of(r, "LayerNormalization", &n);
-    for (size_t i = 0; i < n; i++) visit(r, norm[i]);
-    return r->applied == before || wml_graph_sort(r->model->graph, err);
+    return wml_pass_each_of(r, "LayerNormalization", visit, r, err);
 }
 
 const struct wml_pass wml_pass_embed_layer_norm_fusion = {

@@ -237,10 +237,16 @@ static void rewrite(struct plan *p)
     wml_attention_finish(a, n, true);
 }
 
-static void visit(struct wml_symbols *symbols, struct lengths *known, struct wml_node *softmax)
+struct search {
+    struct wml_symbols *symbols;
+    struct lengths lengths;
+};
+
+static void visit(void *arg, struct wml_node *softmax)
 {
-    struct wml_pass_run *r = symbols->r;
-    struct plan p = {.symbols = symbols, .lengths = known, .standard = wml_model_opset(r->model, "") >= 23};
+    struct search *s = arg;
+    struct wml_pass_run *r = s->symbols->r;
+    struct plan p = {.symbols = s->symbols, .lengths = &s->lengths, .standard = wml_model_opset(r->model, "") >= 23};
     struct wml_attention *a = &p.a;
     if (!wml_attention_find(r, softmax, a)) return;
     enum wml_dtype dtype = wml_value_elem(a->scores->out[0]);
@@ -263,16 +269,16 @@ static bool note(void *arg, struct wml_graph *g)
     return true;
 }
 
+static void absorb(void *arg, struct wml_node *n)
+{
+    wml_attention_absorb(arg, n);
+}
+
 static bool run(struct wml_pass_run *r, struct wml_err *err)
 {
-    size_t n, n_there, before = r->applied;
-    struct wml_node **softmax = wml_nodes_of(r, "Softmax", &n), **there = wml_nodes_of(r, "Attention", &n_there);
-    struct wml_symbols *symbols = wml_symbols_new(r);
-    struct lengths known = {0};
-    wml_model_each_graph(r->model, note, symbols);
-    for (size_t i = 0; i < n; i++) visit(symbols, &known, softmax[i]);
-    for (size_t i = 0; i < n_there; i++) wml_attention_absorb(r, there[i]);
-    return r->applied == before || wml_graph_sort(r->model->graph, err);
+    struct search s = {.symbols = wml_symbols_new(r)};
+    wml_model_each_graph(r->model, note, s.symbols);
+    return wml_pass_each_of(r, "Softmax", visit, &s, err) && wml_pass_each_of(r, "Attention", absorb, r, err);
 }
 
 const struct wml_pass wml_pass_group_query_attention_fusion = {

@@ -236,26 +236,23 @@ void wml_prune(struct wml_node *n)
 
 struct nodes {
     const char *op;
-    struct wml_node **at;
-    size_t n;
+    struct wml_arena *arena;
+    WML_VEC(struct wml_node *) v;
 };
 
-static bool count_node(void *arg, struct wml_node *n)
+static bool collect(void *arg, struct wml_node *n)
 {
     struct nodes *s = arg;
-    if (!wml_node_is(n, s->op)) return true;
-    if (s->at) s->at[s->n] = n;
-    s->n++;
+    if (wml_node_is(n, s->op)) WML_PUSH_IN(s->arena, &s->v, n);
     return true;
 }
 
-struct wml_node **wml_nodes_of(struct wml_pass_run *r, const char *op, size_t *n)
+bool wml_pass_each_of(struct wml_pass_run *r, const char *op, void (*f)(void *arg, struct wml_node *n), void *arg, struct wml_err *err)
 {
-    struct nodes s = {.op = op};
-    wml_graph_walk(r->model->graph, count_node, &s);
-    s.at = WML_NEW_ARRAY(r->scratch, struct wml_node *, s.n + 1);
-    s.n = 0;
-    wml_graph_walk(r->model->graph, count_node, &s);
-    *n = s.n;
-    return s.at;
+    struct nodes s = {.op = op, .arena = r->scratch};
+    size_t before = r->applied;
+    wml_graph_walk(r->model->graph, collect, &s);
+    for (size_t i = 0; i < s.v.len; i++)
+        if (s.v.at[i]->graph) f(arg, s.v.at[i]);
+    return r->applied == before || wml_graph_sort(r->model->graph, err);
 }
