@@ -77,3 +77,13 @@ bool wml_to_size(uint64_t v, size_t *out)
     *out = (size_t)v;
     return true;
 }
+
+bool wml_dims_count(const int64_t *dim, size_t rank, uint64_t *count)
+{
+    size_t n = 1;
+    *count = 0;
+    for (size_t i = 0; i < rank; i++)
+        if (dim[i] < 0 || (uint64_t)dim[i] > SIZE_MAX || !wml_mul_size(n, (size_t)dim[i], &n)) return false;
+    *count = n;
+    return true;
+}

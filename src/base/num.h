@@ -14,5 +14,7 @@ bool wml_mul_size(size_t a, size_t b, size_t *out);
 bool wml_add_size(size_t a, size_t b, size_t *out);
 bool wml_mul_i64(int64_t a, int64_t b, int64_t *out);
 bool wml_to_size(uint64_t v, size_t *out);
+/* Elements of a tensor with these sizes. false, *count 0: one is negative, or the product fits no size_t. */
+bool wml_dims_count(const int64_t *dim, size_t rank, uint64_t *count);
 
 #endif

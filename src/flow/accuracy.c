@@ -2,6 +2,7 @@
  * small values counts little. */
 #include "flow/accuracy.h"
 
+#include "base/num.h"
 #include "os/sys.h"
 #include "ort/ort.h"
 
@@ -25,14 +26,12 @@ static bool compare(struct pair *p, struct wml_run *before, struct wml_run *afte
     for (size_t i = 0; i < p->n_outputs; i++) {
         struct wml_tensor_view a = {0}, b = {0};
         struct wml_accuracy_row *row = &out->row.at[i];
-        uint64_t n = 1;
+        uint64_t n = 0;
         if (!wml_run_output(before, i, &a, err) || !wml_run_output(after, i, &b, err)) return false;
         bool same = a.is_tensor && b.is_tensor && a.data && b.data && a.rank == b.rank && wml_dtype_is_float((int)a.dtype) &&
                     wml_dtype_is_float((int)b.dtype);
-        for (size_t k = 0; same && k < a.rank; k++) {
-            same = a.dim[k] == b.dim[k];
-            n *= (uint64_t)a.dim[k];
-        }
+        for (size_t k = 0; same && k < a.rank; k++) same = a.dim[k] == b.dim[k];
+        same = same && wml_dims_count(a.dim, a.rank, &n);
         row->comparable = row->comparable && same;
         if (row->comparable) wml_compare_more((int)a.dtype, a.data, (int)b.dtype, b.data, n, &row->c);
     }

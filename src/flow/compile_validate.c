@@ -2,6 +2,7 @@
  * the same seeded inputs; every output is compared. NaN and infinities that the CPU does not have fail. */
 #include <math.h>
 
+#include "base/num.h"
 #include "flow/compare.h"
 #include "flow/compile_internal.h"
 #include "os/file.h"
@@ -49,8 +50,8 @@ static bool infer(struct wml_compile_run *r, const char *model, const struct wml
 
 static uint64_t count_of(const struct wml_npy *a)
 {
-    uint64_t n = 1;
-    for (size_t i = 0; i < a->rank; i++) n *= (uint64_t)a->dim[i];
+    uint64_t n;
+    wml_dims_count(a->dim, a->rank, &n);
     return n;
 }
 

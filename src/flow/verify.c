@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "base/num.h"
 #include "flow/oracle.h"
 #include "os/sys.h"
 
@@ -39,8 +40,8 @@ static void release_side(struct side *s)
 
 static uint64_t count_of(const struct wml_tensor_view *t)
 {
-    uint64_t n = 1;
-    for (size_t i = 0; i < t->rank; i++) n *= (uint64_t)t->dim[i];
+    uint64_t n;
+    wml_dims_count(t->dim, t->rank, &n);
     return n;
 }
 

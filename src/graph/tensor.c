@@ -11,16 +11,12 @@ enum { SMALL_MAX = 1 << 24 };
 
 bool wml_tensor_count(const struct wml_tensor *t, uint64_t *count, struct wml_err *err)
 {
-    size_t n = 1;
-    for (size_t i = 0; i < t->dims.len; i++) {
+    if (wml_dims_count(t->dims.at, t->dims.len, count)) return true;
+    for (size_t i = 0; i < t->dims.len; i++)
         if (t->dims.at[i] < 0)
             return wml_fail(err, WML_E_FORMAT, "tensor '%.*s': dimension %zu is %" PRId64, WML_ARG(t->name), i,
                             t->dims.at[i]);
-        if (!wml_mul_size(n, (size_t)t->dims.at[i], &n))
-            return wml_fail(err, WML_E_FORMAT, "tensor '%.*s': its dimensions overflow", WML_ARG(t->name));
-    }
-    *count = n;
-    return true;
+    return wml_fail(err, WML_E_FORMAT, "tensor '%.*s': its dimensions overflow", WML_ARG(t->name));
 }
 
 bool wml_tensor_size(const struct wml_tensor *t, uint64_t *bytes, struct wml_err *err)

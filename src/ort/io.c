@@ -114,9 +114,8 @@ static bool view_tensor(const struct wml_ort *o, OrtValue *value, struct wml_are
     out->dim = io.dim;
     out->is_tensor = true;
     if (out->dtype != WML_STRING) {
-        uint64_t count = 1, bytes;
-        for (size_t i = 0; i < io.rank; i++) count *= (uint64_t)io.dim[i]; /* ORT holds this tensor: no overflow */
-        if (!wml_dtype_bytes(out->dtype, count, &bytes) || !wml_to_size(bytes, &out->bytes)) {
+        uint64_t count, bytes;
+        if (!wml_dims_count(io.dim, io.rank, &count) || !wml_dtype_bytes(out->dtype, count, &bytes) || !wml_to_size(bytes, &out->bytes)) {
             wml_fail(err, WML_E_UNSUPPORTED, "output of element type %d", (int)out->dtype);
             goto done;
         }

@@ -5,6 +5,8 @@
 
 #include <inttypes.h>
 
+#include "base/num.h"
+
 struct wml_run {
     struct wml_session *s;
     OrtValue **input; /* the fed ones, as many as input_name */
@@ -23,8 +25,8 @@ struct wml_run {
 
 static bool fill_strings(const struct wml_ort *o, const struct wml_tensor_view *v, OrtValue *value, struct wml_err *err)
 {
-    uint64_t n = 1;
-    for (size_t i = 0; i < v->rank; i++) n *= (uint64_t)v->dim[i]; /* ORT made this tensor already */
+    uint64_t n;
+    wml_dims_count(v->dim, v->rank, &n);
     const char *const *text = v->data;
     return !n || wml_ort_ok(o, o->api->FillStringTensor(value, text, (size_t)n), WML_E_RUN, err);
 }
@@ -34,13 +36,10 @@ static bool make_input(const struct wml_ort *o, const struct wml_io *io, const s
 {
     ONNXTensorElementDataType type = (ONNXTensorElementDataType)v->dtype;
     if (io->kind != WML_IO_TENSOR) return wml_fail(err, WML_E_UNSUPPORTED, "input \"%s\" is no dense tensor", io->name);
-    uint64_t count = 1, bytes = 0;
-    for (size_t i = 0; i < v->rank; i++) {
+    uint64_t count, bytes = 0;
+    for (size_t i = 0; i < v->rank; i++)
         if (v->dim[i] < 0) return wml_fail(err, WML_E_USAGE, "input \"%s\" has a negative dimension", io->name);
-        if (v->dim[i] && count > UINT64_MAX / (uint64_t)v->dim[i])
-            return wml_fail(err, WML_E_USAGE, "input \"%s\" is too large", io->name);
-        count *= (uint64_t)v->dim[i];
-    }
+    if (!wml_dims_count(v->dim, v->rank, &count)) return wml_fail(err, WML_E_USAGE, "input \"%s\" is too large", io->name);
     if (v->dtype == WML_STRING)
         return wml_ort_ok(o, o->api->CreateTensorAsOrtValue(o->alloc, v->dim, v->rank, type, out), WML_E_RUN, err) &&
                fill_strings(o, v, *out, err);

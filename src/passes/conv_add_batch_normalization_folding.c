@@ -1,6 +1,7 @@
 /* BatchNormalization goes into the Conv although an Add of another tensor stands between:
  * BN(Conv(x) + A) = Conv'(x) + A g, g = scale / sqrt(var + eps). A is a constant here. */
 #include "passes/batch_norm.h"
+#include "base/num.h"
 #include "passes/conv_affine.h"
 #include "passes/weights_scale.h"
 
@@ -12,15 +13,14 @@ static struct wml_tensor *scaled_addend(struct wml_pass_run *r, const struct wml
     size_t rank = c->w->dims.len, lead = rank - t->dims.len, n;
     int64_t dims[16];
     double *v;
-    uint64_t count = 1;
+    uint64_t count;
     if (t->dims.len > rank || rank > 16 || t->dtype != c->w->dtype || !wml_tensor_doubles(r->model, t, &v, &n, NULL)) return NULL;
     for (size_t i = 0; i < rank; i++) {
         dims[i] = i < lead ? 1 : t->dims.at[i - lead];
         if (i == 1 && dims[1] == 1) dims[1] = (int64_t)c->channels;
-        count *= (uint64_t)dims[i];
     }
     size_t width = wml_dtype_info(t->dtype)->bits / 8, inner = 1;
-    if (dims[1] != (int64_t)c->channels || count * width > MAX_BYTES || !count) return NULL;
+    if (dims[1] != (int64_t)c->channels || !wml_dims_count(dims, rank, &count) || count > MAX_BYTES / width || !count) return NULL;
     for (size_t i = 2; i < rank; i++) inner *= (size_t)dims[i];
     bool spread = n != count; /* the channel axis was one long */
     unsigned char *bytes = wml_big_alloc(count * width, NULL);

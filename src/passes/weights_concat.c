@@ -1,5 +1,6 @@
 /* Weights of several layers as those of one: row by row from every source, in chunks. */
 #include "passes/weights_concat.h"
+#include "base/num.h"
 
 struct joining { /* argument of a DERIVED tensor; in the model's arena */
     size_t n;
@@ -32,8 +33,8 @@ static bool join(const void *arg, struct wml_span src, uint64_t offset, unsigned
 
 static uint64_t rows_of(const struct wml_tensor *t)
 {
-    uint64_t rows = 1;
-    for (size_t i = 0; i + 1 < t->dims.len; i++) rows *= (uint64_t)t->dims.at[i];
+    uint64_t rows;
+    wml_dims_count(t->dims.at, t->dims.len ? t->dims.len - 1 : 0, &rows);
     return rows;
 }
 

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "base/num.h"
 #include "graph/tensor.h"
 
 struct scaling { /* argument of a DERIVED tensor; in the model's arena */
@@ -73,9 +74,8 @@ struct wml_tensor *wml_weights_scaled(struct wml_pass_run *r, struct wml_tensor 
     }
     if (!wml_tensor_size(source, &bytes, NULL) || !wml_tensor_bytes(m, source, &data, NULL)) return NULL;
     struct scaling *s = WML_NEW(&m->arena, struct scaling);
-    *s = (struct scaling){.slices = (uint64_t)t->dims.at[axis], .inner = 1, .axis = axis, .dtype = (enum wml_dtype)t->dtype};
-    for (size_t i = axis + 1; i < t->dims.len; i++) s->inner *= (uint64_t)t->dims.at[i];
-    if (!s->slices || !s->inner) return NULL;
+    *s = (struct scaling){.slices = (uint64_t)t->dims.at[axis], .axis = axis, .dtype = (enum wml_dtype)t->dtype};
+    if (!wml_dims_count(t->dims.at + axis + 1, t->dims.len - axis - 1, &s->inner) || !s->slices || !s->inner) return NULL;
     s->factor = WML_NEW_ARRAY(&m->arena, double, (size_t)s->slices);
     for (uint64_t i = 0; i < s->slices; i++) s->factor[i] = factor[i] * (old ? old->factor[i] : 1);
     if (!fits_half(s, data)) return NULL;

@@ -157,11 +157,9 @@ bool wml_npy_parse(struct wml_span bytes, struct wml_str name, struct wml_npys *
     if (!parse_dict((struct wml_str){(const char *)text.ptr, text.len}, &h) || !parse_shape(h.shape, &a))
         return wml_fail(err, WML_E_FORMAT, "'%.*s': the npy header cannot be read", WML_ARG(name));
     if (!find_type(h.descr, &a, &swap, err)) return false;
-    size_t n = 1, size;
-    uint64_t total;
-    for (size_t i = 0; i < a.rank; i++)
-        if (!wml_mul_size(n, (size_t)a.dim[i], &n)) return wml_fail(err, WML_E_FORMAT, "'%.*s' is too large", WML_ARG(name));
-    if (!wml_dtype_bytes((int)a.dtype, n, &total) || !wml_to_size(total, &size))
+    size_t size;
+    uint64_t n, total;
+    if (!wml_dims_count(a.dim, a.rank, &n) || !wml_dtype_bytes((int)a.dtype, n, &total) || !wml_to_size(total, &size))
         return wml_fail(err, WML_E_FORMAT, "'%.*s' is too large", WML_ARG(name));
     if (!wml_rd_bytes(&r, total, &a.data, err)) return wml_wrap(err, "'%.*s'", WML_ARG(name));
     size_t width = wml_dtype_info((int)a.dtype)->bits / 8;

@@ -71,15 +71,6 @@ static bool resolve_shape(struct wml_feed *f, const struct wml_io *in, const str
     return true;
 }
 
-static bool element_count(const struct wml_tensor_view *v, uint64_t *count)
-{
-    size_t n = 1;
-    for (size_t i = 0; i < v->rank; i++)
-        if (!wml_mul_size(n, (size_t)v->dim[i], &n)) return false;
-    *count = n;
-    return true;
-}
-
 static void fill(void *data, uint64_t n, enum wml_dtype dtype, double low, double high, struct wml_rng *rng)
 {
     bool whole = !wml_dtype_is_float(dtype);
@@ -103,7 +94,7 @@ static bool generate(struct wml_feed *f, const struct wml_io *in, const struct w
     bool wide = s->wide && wml_dtype_is_float((int)in->dtype);
     double low = wide ? -2 : 0, high = wide ? 2 : 1;
     if (!resolve_shape(f, in, s, &v, err)) return false;
-    if (!element_count(&v, &n) || !wml_dtype_bytes((int)in->dtype, n, &bytes) || bytes > FEED_MAX_BYTES)
+    if (!wml_dims_count(v.dim, v.rank, &n) || !wml_dtype_bytes((int)in->dtype, n, &bytes) || bytes > FEED_MAX_BYTES)
         return wml_fail(err, WML_E_USAGE, "input '%s' of this shape would be too large", in->name);
     for (size_t i = 0; i < s->n_ranges; i++)
         if (wml_str_is(s->range[i].name, in->name)) {
@@ -137,7 +128,7 @@ static bool take(struct wml_feed *f, const struct wml_io *in, const struct wml_n
         if (in->dim[i] >= 0 && in->dim[i] != dim[i])
             return wml_fail(err, WML_E_USAGE, "input '%s': dimension %zu is %" PRId64 " in the model, %" PRId64
                             " in the data", in->name, i, in->dim[i], dim[i]);
-    if (!element_count(&v, &n) || !wml_dtype_bytes((int)in->dtype, n, &bytes))
+    if (!wml_dims_count(v.dim, v.rank, &n) || !wml_dtype_bytes((int)in->dtype, n, &bytes))
         return wml_fail(err, WML_E_USAGE, "input '%s': the array is too large", in->name);
     void *data = wml_big_alloc(bytes + 8, err);
     if (!data) return false;

@@ -8,6 +8,7 @@
 #include "worker/job.h"
 
 #include <math.h>
+#include "base/num.h"
 #include "os/sys.h"
 #include "text/npy.h"
 #include "worker/feed.h"
@@ -52,7 +53,7 @@ static bool keep(struct outputs *o, const char *name, const struct wml_tensor_vi
 static bool put_output(struct wml_json *j, struct outputs *o, const char *name, const struct wml_tensor_view *t,
                        struct wml_err *err)
 {
-    uint64_t n = 1, nan = 0, inf = 0;
+    uint64_t n = 0, nan = 0, inf = 0;
     bool numeric = t->is_tensor && wml_dtype_info((int)t->dtype)->bits;
     wml_json_begin(j, '{');
     wml_json_key(j, "name");
@@ -62,11 +63,9 @@ static bool put_output(struct wml_json *j, struct outputs *o, const char *name, 
     if (numeric) {
         wml_json_key(j, "shape");
         wml_json_begin(j, '[');
-        for (size_t i = 0; i < t->rank; i++) {
-            n *= (uint64_t)t->dim[i];
-            wml_json_put_int(j, t->dim[i]);
-        }
+        for (size_t i = 0; i < t->rank; i++) wml_json_put_int(j, t->dim[i]);
         wml_json_end(j, ']');
+        wml_dims_count(t->dim, t->rank, &n);
         count_bad(t, n, &nan, &inf);
     }
     wml_json_key(j, "nan");

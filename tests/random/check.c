@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "base/num.h"
 #include "graph/graph.h"
 #include "graph/text.h"
 #include "onnx/onnx.h"
@@ -15,8 +16,8 @@ enum { NOISES = 8, MOST_NOISES = 32 }; /* the second where the first is about to
 static void fill(struct wml_rng *rng, const struct gen_input *in, bool wild, struct rc_tensor *t)
 {
     static const double strange[] = {0, -0.0, 1e12, -1e12, 1e-38};
-    uint64_t n = 1, bytes = 0;
-    for (size_t i = 0; i < t->rank; i++) n *= (uint64_t)t->dim[i];
+    uint64_t n, bytes = 0;
+    wml_dims_count(t->dim, t->rank, &n);
     wml_dtype_bytes((int)t->t, n, &bytes);
     t->bytes = (size_t)bytes;
     for (uint64_t i = 0; i < n; i++) {

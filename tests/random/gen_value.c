@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/num.h"
+
 static const struct {
     enum wml_dtype t;
     unsigned bit;
@@ -25,9 +27,9 @@ static enum wml_dtype first_type(unsigned types)
 
 int64_t gen_count(const struct gen_value *a)
 {
-    int64_t n = 1;
-    for (size_t i = 0; i < a->rank; i++) n *= a->dim[i];
-    return n;
+    uint64_t n;
+    wml_dims_count(a->dim, a->rank, &n);
+    return (int64_t)n;
 }
 
 static void push(struct gen *g, const struct gen_value *a)

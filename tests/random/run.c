@@ -8,6 +8,7 @@
 
 #include <math.h>
 
+#include "base/num.h"
 #include "flow/compare.h"
 #include "onnx/onnx.h"
 
@@ -119,8 +120,8 @@ bool rc_same_interface(const struct wml_session *a, const struct wml_session *b,
 
 static uint64_t count_of(const struct rc_tensor *t)
 {
-    uint64_t n = 1;
-    for (size_t i = 0; i < t->rank; i++) n *= (uint64_t)t->dim[i];
+    uint64_t n;
+    wml_dims_count(t->dim, t->rank, &n);
     return n;
 }
 

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "base/num.h"
 #include "check.h"
 #include "gen_cases.h"
 #include "graph/graph.h"
@@ -113,8 +114,8 @@ static void describe(struct worker *w, const struct rc_case *c, const struct rc_
     for (size_t i = 0; i < c->feed[0].n; i++) {
         const struct rc_tensor *t = &c->feed[0].at[i];
         wml_buf_fmt(out, "# fed: %s =", t->name);
-        uint64_t n = 1;
-        for (size_t d = 0; d < t->rank; d++) n *= (uint64_t)t->dim[d];
+        uint64_t n;
+        wml_dims_count(t->dim, t->rank, &n);
         for (uint64_t k = 0; k < n && k < 12; k++) wml_buf_fmt(out, " %.9g", wml_dtype_load((int)t->t, t->data, (size_t)k));
         wml_buf_cstr(out, n > 12 ? " ...\n" : "\n");
     }

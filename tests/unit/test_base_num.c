@@ -260,10 +260,26 @@ static void test_slices(void **state)
     assert_true(wml_str_starts(WML_NO_STR, "") && !wml_str_starts(WML_STR("a"), "ab") && wml_str_ends(WML_STR("ab"), "b"));
 }
 
+static void test_dims(void **state)
+{
+    (void)state;
+    static const struct { int64_t dim[4]; size_t rank; bool ok; uint64_t count; } row[] = {
+        {{0}, 0, true, 1},           {{7}, 1, true, 7},
+        {{2, 3, 4}, 3, true, 24},    {{2, 0, 4}, 3, true, 0},
+        {{2, -1}, 2, false, 0},      {{-2, -3}, 2, false, 0},
+        {{0, -1}, 2, false, 0},      {{INT64_C(1) << 31, INT64_C(1) << 31}, 2, SIZE_MAX > UINT32_MAX, UINT64_C(1) << 62},
+        {{INT64_C(1) << 32, INT64_C(1) << 32}, 2, false, 0}};
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        uint64_t count = 5;
+        assert_true(wml_dims_count(row[i].dim, row[i].rank, &count) == row[i].ok);
+        assert_true(count == (row[i].ok ? row[i].count : 0));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_integers), cmocka_unit_test(test_reals),  cmocka_unit_test(test_overflow),
+        cmocka_unit_test(test_integers), cmocka_unit_test(test_dims), cmocka_unit_test(test_reals),  cmocka_unit_test(test_overflow),
         cmocka_unit_test(test_cursor),   cmocka_unit_test(test_varint), cmocka_unit_test(test_sha256),
         cmocka_unit_test(test_hash),     cmocka_unit_test(test_random), cmocka_unit_test(test_errors),
         cmocka_unit_test(test_slices),
