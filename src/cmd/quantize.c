@@ -80,11 +80,11 @@ static bool read_config(const struct wml_call *call, const char *path, struct wm
     return ok;
 }
 
-static struct wml_names names(const struct wml_opt_list *list, struct wml_arena *arena)
+static struct wml_patterns patterns(const struct wml_opt_list *list, struct wml_arena *arena)
 {
     struct wml_str *at = WML_NEW_ARRAY(arena, struct wml_str, list->v.len + 1);
     for (size_t i = 0; i < list->v.len; i++) at[i] = wml_str(list->v.at[i]);
-    return (struct wml_names){at, list->v.len};
+    return (struct wml_patterns){at, list->v.len};
 }
 
 static enum wml_dtype type_of(const struct wml_opt_str *o)
@@ -98,7 +98,7 @@ static struct wml_quant_opts quant_opts(const struct quantize_args *a, struct wm
     return (struct wml_quant_opts){
         .weight = type_of(&a->weight_type), .activation = type_of(&a->activation_type), .per_channel = a->per_channel.v,
         .symmetric_weight = s, .symmetric_activation = s, .reduce_range = a->reduce_range.v, .contrib = a->contrib.v,
-        .op_types = names(&a->op_types, arena), .exclude = names(&a->exclude, arena)};
+        .op_types = patterns(&a->op_types, arena), .exclude = patterns(&a->exclude, arena)};
 }
 
 static bool run(const struct wml_call *call, struct wml_err *err)

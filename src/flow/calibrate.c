@@ -236,7 +236,7 @@ bool wml_flow_calibrate(struct wml_ctx *cx, struct wml_model *m, struct wml_valu
     if (!method) return wml_fail(err, WML_E_USAGE, "no calibration method is called '%s'", spec->method);
     bool ok;
     if (spec->cache && wml_file_exists(spec->cache)) {
-        ok = wml_ranges_load(spec->cache, method, &out->ranges, err);
+        ok = wml_ranges_load(spec->cache, method, &out->ranges, err) || wml_hint(err, "without this file the ranges are measured, and written to it");
         out->from_cache = true;
         snprintf(out->data, sizeof out->data, "ranges in %.*s", WML_ARG(wml_path_name(wml_str(spec->cache))));
     } else {

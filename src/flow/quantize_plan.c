@@ -3,14 +3,17 @@
 #include "flow/quantize_internal.h"
 #include "os/path.h"
 
-static bool add_step(struct wml_quantize_run *r, const struct wml_quant_step *what, struct wml_err *err)
+static bool add_step(struct wml_quantize_run *r, const char *name, const struct wml_quant_step *what, struct wml_err *err)
 {
     const struct wml_quantize_args *a = r->args;
     struct wml_quantize_step *s = &r->step[r->n_steps++];
     *s = (struct wml_quantize_step){.what = what, .method = wml_quant_find(what->method), .opts = a->quant};
     s->opts.overrides = r->overrides;
     s->opts.ep = r->ep;
-    if (!s->method) return wml_fail(err, WML_E_UNSUPPORTED, "%s is not available in this version", what->method);
+    if (!s->method) {
+        wml_fail(err, WML_E_UNSUPPORTED, "precision '%s' is not available in this version", name);
+        return wml_hint(err, "`winml quantize --help` lists those that are");
+    }
     if (!s->opts.weight) s->opts.weight = what->weight ? what->weight : WML_U8;
     if (!s->opts.activation) s->opts.activation = what->activation ? what->activation : WML_U8;
     if (!s->opts.bits) s->opts.bits = what->bits;
@@ -41,7 +44,7 @@ bool wml_quantize_plan(struct wml_quantize_run *r, const char **output, struct w
     for (size_t i = 0; ok && i < n; i++) {
         const struct wml_precision *p = wml_precision_find(name[i], err);
         ok = p != NULL;
-        for (size_t k = 0; ok && k < WML_PRECISION_STEPS && p->step[k].method; k++) ok = add_step(r, &p->step[k], err);
+        for (size_t k = 0; ok && k < WML_PRECISION_STEPS && p->step[k].method; k++) ok = add_step(r, name[i], &p->step[k], err);
         wml_buf_fmt(&title, "%s%s", i ? " -> " : "", name[i]);
         if (n > 1) wml_buf_fmt(&suffix, "_%s", name[i]);
         else if (ok) wml_buf_cstr(&suffix, p->suffix);

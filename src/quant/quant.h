@@ -13,7 +13,7 @@
 
 enum wml_symmetry { WML_SYMMETRY_DEFAULT, WML_SYMMETRY_OFF, WML_SYMMETRY_ON };
 
-struct wml_names { const struct wml_str *at; size_t len; }; /* glob patterns are allowed */
+struct wml_patterns { const struct wml_str *at; size_t len; }; /* names; wildcards are allowed */
 
 struct wml_ranges;          /* calib/ranges.h */
 struct wml_quant_overrides; /* quant/overrides.h */
@@ -28,8 +28,8 @@ struct wml_quant_opts { /* zero: the defaults */
     bool contrib;          /* 16- and 4-bit Q/DQ in com.microsoft instead of raising the opset */
     const struct wml_ranges *ranges; /* of activations; qdq needs them */
     const struct wml_quant_overrides *overrides;
-    struct wml_names op_types; /* only these; none: all */
-    struct wml_names exclude;  /* nodes */
+    struct wml_patterns op_types; /* only these; none: all */
+    struct wml_patterns exclude;  /* nodes */
     const char *ep;            /* alias of the EP whose rules hold; NULL: none */
     /* rtn */
     unsigned bits, block_size; /* 0: 4, 128 */
@@ -37,7 +37,7 @@ struct wml_quant_opts { /* zero: the defaults */
     int accuracy_level;
     /* fp16, bf16 */
     bool convert_io;           /* inputs and outputs too; else Casts keep them float */
-    struct wml_names keep;     /* operators that stay float, beside those that must */
+    struct wml_patterns keep;     /* operators that stay float, beside those that must */
 };
 
 struct wml_quant_env { /* callbacks may be NULL */

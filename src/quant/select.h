@@ -4,8 +4,8 @@
 
 #include "quant/quant.h"
 
-/* A name, or a pattern that matches it, is among the names. */
-bool wml_names_have(const struct wml_names *names, struct wml_str s);
+/* One of them is the name, or matches it. */
+bool wml_patterns_match(const struct wml_patterns *p, struct wml_str s);
 /* op_types allows the operator and exclude does not name the node. */
 bool wml_quant_selects(const struct wml_quant_opts *o, const struct wml_node *n);
 
