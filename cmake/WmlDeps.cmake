@@ -34,13 +34,21 @@ else()
     target_link_libraries(wml_yyjson INTERFACE ${WML_YYJSON_LIB})
 endif()
 
-# stb_image (Debian: libstb-dev): its inflate reads compressed .npz members.
-find_path(WML_STB_INCLUDE stb_image.h PATH_SUFFIXES stb NO_CMAKE_FIND_ROOT_PATH)
-if(NOT WML_STB_INCLUDE)
-    message(FATAL_ERROR "stb_image.h not found: run scripts/setup, or install libstb-dev")
+# stb_image decodes pictures; its inflate reads compressed .npz members. Before 2.28 a JPEG can make it write out of bounds.
+find_path(WML_STB_HEADERS stb_image.h HINTS ${WINML_DEPS}/stb PATH_SUFFIXES stb NO_CMAKE_FIND_ROOT_PATH)
+if(NOT WML_STB_HEADERS)
+    message(FATAL_ERROR "stb_image.h not found: run scripts/setup")
 endif()
-add_library(wml_stb INTERFACE)
-target_include_directories(wml_stb SYSTEM INTERFACE ${WML_STB_INCLUDE})
+file(STRINGS ${WML_STB_HEADERS}/stb_image.h WML_STB_VERSION LIMIT_COUNT 1)
+string(REGEX REPLACE ".* v([0-9.]+) .*" "\\1" WML_STB_VERSION "${WML_STB_VERSION}")
+if(WML_STB_VERSION VERSION_LESS 2.28)
+    message(FATAL_ERROR "${WML_STB_HEADERS}/stb_image.h is ${WML_STB_VERSION}, 2.28 or newer is needed: run scripts/setup, "
+        "then configure with -U WML_STB_HEADERS")
+endif()
+add_library(wml_stb STATIC ${CMAKE_SOURCE_DIR}/cmake/stb_image.c)
+target_include_directories(wml_stb SYSTEM PUBLIC ${WML_STB_HEADERS})
+target_compile_definitions(wml_stb PUBLIC STBI_ONLY_JPEG STBI_ONLY_PNG STBI_ONLY_BMP STBI_ONLY_GIF STBI_NO_STDIO
+    STBI_NO_LINEAR STBI_NO_HDR)
 
 # PCRE2: patterns of tokenizers. Everything of the library in one archive: 8-bit, Unicode, just-in-time compiler.
 if(EXISTS ${WINML_DEPS}/pcre2/src/pcre2.h)

@@ -2,7 +2,7 @@
 set(WML_WARNINGS
     -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wwrite-strings
     -Wcast-qual -Wpointer-arith -Wformat=2 -Wvla -Wundef -Wimplicit-fallthrough -Werror)
-set(WML_CONVERSION_FOLDERS base onnx weights text)
+set(WML_CONVERSION_FOLDERS base onnx weights text task)
 
 if(WML_SANITIZE)
     add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)

@@ -121,3 +121,32 @@ void wml_sha256_hex(struct wml_sha256 *s, char hex[WML_SHA256_HEX])
     }
     hex[64] = '\0';
 }
+
+/* Eight bytes at a time (Kounavis, Berry 2005). */
+uint32_t wml_crc32(uint32_t crc, const void *bytes, size_t n)
+{
+    const unsigned char *p = bytes;
+    uint32_t table[8][256];
+    if (n < 256) { /* less work than the tables */
+        for (crc = ~crc; n; n--) {
+            crc ^= *p++;
+            for (int k = 0; k < 8; k++) crc = crc & 1 ? crc >> 1 ^ 0xedb88320u : crc >> 1;
+        }
+        return ~crc;
+    }
+    for (uint32_t i = 0; i < 256; i++) {
+        uint32_t c = i;
+        for (int k = 0; k < 8; k++) c = c & 1 ? c >> 1 ^ 0xedb88320u : c >> 1;
+        table[0][i] = c;
+    }
+    for (int k = 1; k < 8; k++)
+        for (size_t i = 0; i < 256; i++) table[k][i] = table[k - 1][i] >> 8 ^ table[0][table[k - 1][i] & 255];
+    crc = ~crc;
+    for (; n >= 8; n -= 8, p += 8) {
+        uint32_t low = crc ^ ((uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24);
+        crc = table[7][low & 255] ^ table[6][low >> 8 & 255] ^ table[5][low >> 16 & 255] ^ table[4][low >> 24] ^
+              table[3][p[4]] ^ table[2][p[5]] ^ table[1][p[6]] ^ table[0][p[7]];
+    }
+    while (n--) crc = crc >> 8 ^ table[0][(crc ^ *p++) & 255];
+    return ~crc;
+}

@@ -1,4 +1,4 @@
-/* base/hash.h - a fast 64-bit hash for tables and content comparison, and SHA-256 for identities.
+/* base/hash.h - a fast 64-bit hash for tables and content comparison, SHA-256 for identities, the CRC of archives.
  *
  * wml_hash is not stable between versions: never write it to a file. SHA-256 follows FIPS 180-4. */
 #ifndef WML_BASE_HASH_H
@@ -8,6 +8,9 @@
 
 uint64_t wml_hash(const void *bytes, size_t n, uint64_t seed);
 uint64_t wml_hash_str(struct wml_str s);
+
+/* CRC-32 of zip and PNG. Starts with 0; the result of one piece is the start of the next. */
+uint32_t wml_crc32(uint32_t crc, const void *bytes, size_t n);
 
 struct wml_sha256 {
     uint32_t h[8];

@@ -1,13 +1,7 @@
-/* Raw deflate through stb_image's decoder. This one file is compiled without -Wunused-function (see
- * CMakeLists.txt): the header declares what we do not ask for. */
+/* Raw deflate through stb_image's decoder. */
 #include "text/npz.h"
 
 #include <limits.h>
-
-#define STBI_ONLY_PNG
-#define STBI_NO_STDIO
-#define STB_IMAGE_STATIC
-#define STB_IMAGE_IMPLEMENTATION
 #include <stb_image.h>
 
 bool wml_inflate(const void *in, size_t n_in, void *out, size_t n_out)

@@ -3,6 +3,7 @@
 #include "text/npz.h"
 
 #include <inttypes.h>
+#include "base/hash.h"
 #include "base/num.h"
 #include "os/file.h"
 
@@ -15,28 +16,6 @@ struct member {
     uint32_t crc;
     uint16_t method, flags;
 };
-
-/* CRC-32 of zip, eight bytes at a time (Kounavis, Berry 2005). */
-static uint32_t crc32(uint32_t crc, const void *bytes, size_t n)
-{
-    const unsigned char *p = bytes;
-    uint32_t table[8][256];
-    for (uint32_t i = 0; i < 256; i++) {
-        uint32_t c = i;
-        for (int k = 0; k < 8; k++) c = c & 1 ? c >> 1 ^ 0xedb88320u : c >> 1;
-        table[0][i] = c;
-    }
-    for (int k = 1; k < 8; k++)
-        for (size_t i = 0; i < 256; i++) table[k][i] = table[k - 1][i] >> 8 ^ table[0][table[k - 1][i] & 255];
-    crc = ~crc;
-    for (; n >= 8; n -= 8, p += 8) {
-        uint32_t low = crc ^ ((uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24);
-        crc = table[7][low & 255] ^ table[6][low >> 8 & 255] ^ table[5][low >> 16 & 255] ^ table[4][low >> 24] ^
-              table[3][p[4]] ^ table[2][p[5]] ^ table[1][p[6]] ^ table[0][p[7]];
-    }
-    while (n--) crc = crc >> 8 ^ table[0][(crc ^ *p++) & 255];
-    return ~crc;
-}
 
 static struct wml_rd at(struct wml_span zip, uint64_t offset)
 {
@@ -146,7 +125,7 @@ static bool open_member(struct wml_span zip, const struct member *m, struct wml_
     else if (m->method != 8)
         return wml_fail(err, WML_E_UNSUPPORTED, "member '%.*s' is packed by method %u", WML_ARG(m->name), m->method);
     else if (!inflate_member(m, packed, wml_rd_left(&r), out, total, bytes, err)) return false;
-    if (crc32(0, bytes->ptr, bytes->len) != m->crc)
+    if (wml_crc32(0, bytes->ptr, bytes->len) != m->crc)
         return wml_fail(err, WML_E_FORMAT, "member '%.*s' is damaged: its checksum is wrong", WML_ARG(m->name));
     return true;
 }
@@ -196,7 +175,7 @@ static bool write_member(struct wml_out *o, const struct wml_npy *a, struct wml_
     struct wml_buf header = {0}, local = {0};
     wml_npy_header(a, &header);
     uint64_t size = header.len + a->data.len, offset = o->offset;
-    uint32_t crc = crc32(crc32(0, header.ptr, header.len), a->data.ptr, a->data.len);
+    uint32_t crc = wml_crc32(wml_crc32(0, header.ptr, header.len), a->data.ptr, a->data.len);
     wml_buf_cstr(&local, "PK\3\4");
     put_common(&local, crc, a->name);
     put(&local, 20, 2);
