@@ -8,7 +8,7 @@
 
 struct quantize_args {
     struct wml_common_args common;
-    struct wml_opt_str model, output, config, method, weight_type, activation_type, data, tokenizer, cache, overrides, task, model_id;
+    struct wml_opt_str model, output, config, method, weight_type, activation_type, data, tokenizer, preprocessor, cache, overrides, task, model_id;
     struct wml_opt_list precision, op_types, exclude, shapes, dims;
     struct wml_opt_flag overwrite, per_channel, symmetric, reduce_range, contrib, accuracy;
     struct wml_opt_int samples, seed, bins;
@@ -26,8 +26,10 @@ static const struct wml_opt opts[] = {
     WML_OPT_INT(0, "samples", samples, "N", 0, 1, 1e6, "10", "calibration samples"),
     WML_OPT_STR(0, "method", method, "minmax|moving-average|entropy|percentile|mse|kl", 0, "minmax", "how ranges are found"),
     WML_OPT_STR(0, "calibration-data", data, "PATH", WML_OPT_PATH | WML_OPT_EXISTS, NULL,
-                ".npz with a leading axis of samples, a folder of .npz files, .txt or .jsonl texts (default: seeded random data)"),
+                ".npz with a leading axis of samples, a folder of .npz files or of pictures, .txt or .jsonl texts (default: seeded random data)"),
     WML_OPT_STR(0, "tokenizer", tokenizer, "PATH", WML_OPT_PATH | WML_OPT_EXISTS, NULL, "folder with the tokenizer.json for texts (default: the model's)"),
+    WML_OPT_STR(0, "preprocessor", preprocessor, "PATH", WML_OPT_PATH | WML_OPT_EXISTS, NULL,
+                "preprocessor_config.json for pictures, or its folder (default: the model's)"),
     WML_OPT_STR(0, "calibration-cache", cache, "FILE", WML_OPT_PATH, NULL, "ranges as ONNX Runtime's JSON: read when it is there, else written"),
     WML_OPT_INT(0, "seed", seed, "N", 0, 0, 1e9, "42", "of random data"),
     WML_OPT_INT(0, "bins", bins, "N", 0, 2, 1e6, NULL, "of histograms (entropy, percentile)"),
@@ -111,7 +113,7 @@ static bool run(const struct wml_call *call, struct wml_err *err)
         .n_precisions = a->precision.v.len, .quant = quant_opts(a, call->arena), .overrides = a->overrides.v,
         .has_target = a->target.ep.v || a->target.device.v, .method = a->method.v,
         .range = {.bins = (unsigned)a->bins.v, .percentile = a->percentile.v}, .samples = (size_t)a->samples.v, .seed = (uint64_t)a->seed.v,
-        .data = a->data.v, .tokenizer = a->tokenizer.v, .cache = a->cache.v,
+        .data = a->data.v, .tokenizer = a->tokenizer.v, .preprocessor = a->preprocessor.v, .cache = a->cache.v,
         .accuracy = !a->accuracy.set ? WML_VERIFY_AUTO : a->accuracy.v ? WML_VERIFY_ON : WML_VERIFY_OFF};
     if (!wml_cmd_target(&a->target, call->arena, &in.target, err)) return false;
     if (!wml_cmd_shapes_parse(&a->shapes, &a->dims, call->arena, &shapes, err)) return false;

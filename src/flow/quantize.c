@@ -66,6 +66,7 @@ static struct wml_samples_spec samples_of(struct wml_quantize_run *r)
     const struct wml_quantize_args *a = r->args;
     const char *folder = wml_arena_cstr(&r->arena, wml_path_dir(wml_str(a->model)));
     return (struct wml_samples_spec){.data = a->data, .count = a->samples, .tokenizer = a->tokenizer ? a->tokenizer : folder,
+                                     .preprocessor = a->preprocessor ? a->preprocessor : folder,
                                      .feed = {.seed = a->seed, .shape = a->shape, .n_shapes = a->n_shapes, .dim = a->dim, .n_dims = a->n_dims}};
 }
 
@@ -105,6 +106,7 @@ static bool measure(struct wml_quantize_run *r, struct wml_err *err)
     else if (!asked && r->staged.bytes_before > ACCURACY_AUTO_MAX)
         r->accuracy_note = "not measured: a model above 2 GiB takes long to run; ask with --accuracy";
     if (r->accuracy_note) return true;
+    samples.cx = r->calibration.samples ? NULL : r->cx; /* calibration has told it */
     wml_model_ranges(r->model, &r->arena, &samples.feed);
     if (wml_accuracy_measure(r->cx, a->model, r->staged.path, &samples, asked ? 0 : ACCURACY_AUTO_MS, &r->accuracy, &why)) return true;
     bool source = wml_str_starts(wml_str(why.msg), "the source");

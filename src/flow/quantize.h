@@ -21,7 +21,7 @@ struct wml_quantize_args {
     struct wml_range_opts range;
     size_t samples;
     uint64_t seed;
-    const char *tokenizer; /* for texts; NULL: the model's folder */
+    const char *tokenizer, *preprocessor; /* for texts, for pictures; NULL: the model's folder */
     const char *data, *cache; /* cache: read when it is there, else written */
     const struct wml_feed_shape *shape;
     size_t n_shapes;

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "flow/samples_images.h"
 #include "flow/samples_text.h"
 #include "os/file.h"
 #include "os/path.h"
@@ -17,6 +18,7 @@ struct wml_samples {
     int64_t *step;                    /* per array: rows of its first axis that one sample takes; 0: that axis is dropped */
     WML_VEC(const char *) file;       /* or one file per sample */
     struct wml_texts *texts;          /* or texts */
+    struct wml_pictures *pictures;    /* or pictures */
     const char *text;
 };
 
@@ -94,9 +96,17 @@ static bool open_data(struct wml_samples *s, struct wml_err *err)
         s->text = wml_arena_fmt(&s->arena, "texts of %.*s", WML_ARG(name)).ptr;
         return true;
     }
+    if (wml_pictures_are(s->spec.data)) {
+        if (!wml_pictures_open(s->spec.data, s->spec.preprocessor, s->spec.count, s->input, s->n_inputs, &s->spec.feed, s->spec.cx,
+                               &s->pictures, err))
+            return false;
+        s->count = wml_pictures_count(s->pictures);
+        s->text = wml_arena_fmt(&s->arena, "pictures of %.*s", WML_ARG(name)).ptr;
+        return true;
+    }
     if (folder && !list_folder(s, err)) return false;
     if (!s->file.len && !open_arrays(s, err))
-        return wml_hint(err, "calibration data is a .npz file, a folder of .npz files (one per sample) or of .npy files (one per input), or .txt or .jsonl texts");
+        return wml_hint(err, "calibration data is a .npz file, a folder of .npz files (one per sample) or of .npy files (one per input), a folder of pictures, or .txt or .jsonl texts");
     s->text = wml_arena_fmt(&s->arena, s->file.len ? "files of %.*s" : "arrays of %.*s", WML_ARG(name)).ptr;
     return true;
 }
@@ -118,6 +128,7 @@ void wml_samples_close(struct wml_samples *s)
     if (!s) return;
     wml_npys_release(&s->arrays);
     wml_texts_close(s->texts);
+    wml_pictures_close(s->pictures);
     wml_arena_release(&s->arena);
     free(s);
 }
@@ -155,6 +166,7 @@ bool wml_samples_make(const struct wml_samples *s, size_t i, struct wml_feed *ou
     struct wml_feed_spec feed = s->spec.feed;
     feed.seed += i;
     feed.data = s->file.len ? s->file.at[i] : NULL;
+    if (s->pictures) return wml_pictures_make(s->pictures, i, s->input, s->n_inputs, out, err);
     if (s->texts) return wml_texts_make(s->texts, i, s->input, s->n_inputs, &feed, out, err);
     if (!s->arrays.v.len) return wml_feed_make(s->input, s->n_inputs, &feed, out, err);
     struct wml_npys sample = {0};

@@ -2,7 +2,7 @@
  *
  * Arrays of .npz and .npy files carry a leading axis of samples: [n, ...shape of the input]. Where an array has just
  * the input's rank, its first axis is that of samples, cut into pieces of the model's batch. A folder of .npz files
- * is taken file by file, sorted by name. Texts: flow/samples_text.h. */
+ * is taken file by file, sorted by name. Texts: flow/samples_text.h, pictures: flow/samples_images.h. */
 #ifndef WML_FLOW_SAMPLES_H
 #define WML_FLOW_SAMPLES_H
 
@@ -13,6 +13,8 @@
 struct wml_samples_spec {
     const char *data;   /* file or folder; NULL: generate */
     const char *tokenizer; /* of texts: a folder or a file */
+    const char *preprocessor; /* of pictures: as well; NULL: none */
+    struct wml_ctx *cx; /* for what is told of pictures; NULL: nothing */
     size_t count;       /* at most that many */
     struct wml_feed_spec feed; /* of generated ones: seed (that of the first), shapes, ranges */
 };

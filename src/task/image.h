@@ -3,7 +3,8 @@
  *     struct wml_image_plan plan;
  *     wml_image_plan_load(path, &plan, cx, &err)            or wml_image_plan_init(&plan) without a file
  *     wml_image_plan_aim(&plan, inputs, n, cx, &err)        at the model: type, layout, size
- *     while (wml_images_next(&images, &plan, cx, &sample, &err)) use(&sample)
+ *     while (wml_images_next(&images, &plan, cx, &picture, &path, &err))
+ *         wml_image_make(&plan, &picture, 1, &sample, &err)
  *
  * Steps, in this order, each only if asked for: RGB or grey, resize, centre crop, rescale, normalise, swap of red and
  * blue, pad, layout. They are those of the image processors of transformers 4.57 that work with Pillow, to the bit; the
@@ -64,9 +65,11 @@ bool wml_image_plan_aim(struct wml_image_plan *p, const struct wml_task_input *i
 /* One line for logs and reports: "resize to 256 (shorter edge, bicubic), crop to 224 x 224, 0..1, mean and std". */
 void wml_image_plan_text(const struct wml_image_plan *p, struct wml_buf *out);
 
-/* A batch of n pictures into `sample`: [n, channels, height, width], or channels last. WML_E_UNSUPPORTED: the model fixes
- * another batch, or the pictures of the batch come out in different sizes. */
-bool wml_image_make(const struct wml_image_plan *p, const struct wml_picture *const *picture, size_t n,
+/* A picture up to its crop, still of 8 bits: a fourth of the array that it becomes, so it can be kept. */
+bool wml_image_prepare(const struct wml_image_plan *p, const struct wml_picture *in, struct wml_picture *out, struct wml_err *err);
+/* A batch of n prepared pictures into `sample`: [n, channels, height, width], or channels last. WML_E_UNSUPPORTED: the model
+ * fixes another batch, or the pictures of the batch come out in different sizes. */
+bool wml_image_make(const struct wml_image_plan *p, const struct wml_picture *const *prepared, size_t n,
                     struct wml_npys *sample, struct wml_err *err);
 
 struct wml_images { /* picture files; zero: none */
@@ -75,15 +78,17 @@ struct wml_images { /* picture files; zero: none */
     size_t next, bad;           /* bad: could not be read so far */
     struct wml_err why;         /* of the last of them */
 };
+/* By the extension, case ignored: known formats, read or not. */
+bool wml_image_is_picture(struct wml_str path);
 /* A file: itself. A folder: the files in it and in its folders (classes) whose extension is that of a picture, case
  * ignored; names that begin with a dot are left out. WML_E_NOT_FOUND: none. At most 16 folders deep. */
 bool wml_images_list(const char *path, struct wml_images *out, struct wml_err *err);
 /* Keeps n of them, evenly spaced, so that a few come from many classes. */
 void wml_images_thin(struct wml_images *l, size_t n);
-/* The next sample: one picture, or as many as the model's batch (the last one is filled up with its last picture). Files
- * that cannot be read are logged and left out. false: the end (err->code WML_OK), or a failure; none readable is one. */
-bool wml_images_next(struct wml_images *l, const struct wml_image_plan *p, struct wml_ctx *cx, struct wml_npys *sample,
-                     struct wml_err *err);
+/* The next picture that can be read, prepared, and its path. The others are logged and left out. false: the end
+ * (err->code WML_OK), or a failure; that no file at all can be read is one. */
+bool wml_images_next(struct wml_images *l, const struct wml_image_plan *p, struct wml_ctx *cx, struct wml_picture *out,
+                     const char **path, struct wml_err *err);
 void wml_images_release(struct wml_images *l);
 
 #endif

@@ -1,7 +1,6 @@
 /* Picture files of a folder, one sample after another; what cannot be read is named and left out. */
 #include "task/image_internal.h"
 
-#include <inttypes.h>
 #include "os/file.h"
 #include "os/path.h"
 
@@ -16,7 +15,7 @@ void wml_images_release(struct wml_images *l)
 }
 
 /* Formats that are not decoded are listed too, so that a folder full of them says why it gives nothing. */
-static bool is_picture(struct wml_str name)
+bool wml_image_is_picture(struct wml_str name)
 {
     static const char *const known[] = {".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".bmp", ".dib", ".gif", ".webp", ".tif",
                                         ".tiff", ".heic", ".heif", ".avif", ".jp2"};
@@ -33,7 +32,7 @@ static bool walk(struct wml_images *l, const char *folder, unsigned depth, struc
     bool ok = true;
     for (size_t i = 0; ok && i < list.v.len; i++) {
         const struct wml_dir_entry *e = &list.v.at[i];
-        if (e->name.ptr[0] == '.' || (!e->is_dir && !is_picture(e->name))) continue;
+        if (e->name.ptr[0] == '.' || (!e->is_dir && !wml_image_is_picture(e->name))) continue;
         struct wml_buf path = {0};
         wml_path_join(&path, wml_str(folder), e->name);
         if (e->is_dir) {
@@ -78,39 +77,36 @@ void wml_images_thin(struct wml_images *l, size_t n)
     l->path.len = n;
 }
 
-/* The next picture that can be read. */
-static bool next_picture(struct wml_images *l, struct wml_ctx *cx, struct wml_picture *out)
+static bool load(const struct wml_image_plan *p, const char *path, struct wml_picture *out, struct wml_err *err)
 {
-    while (l->next < l->path.len) {
-        struct wml_err err = {0};
-        if (wml_picture_load(l->path.at[l->next++], out, &err)) return true;
-        l->why = err;
-        if (l->bad++ < NAMED) wml_log(cx, WML_LOG_WARN, "left out: %s", err.msg);
-        else if (l->bad == NAMED + 1) wml_log(cx, WML_LOG_WARN, "more pictures are left out, which are not named");
-    }
-    return false;
+    struct wml_picture whole = {0};
+    bool ok = wml_picture_load(path, &whole, err) && (wml_image_prepare(p, &whole, out, err) || wml_wrap(err, "%s", path));
+    wml_picture_release(&whole);
+    return ok;
 }
 
 static bool none_readable(const struct wml_images *l, struct wml_err *err)
 {
+    *err = (struct wml_err){0};
     if (!l->bad || l->bad < l->path.len) return false; /* the end */
     wml_fail(err, l->why.code, "none of %zu pictures can be read; the last: %s", l->path.len, l->why.msg);
     return l->why.hint[0] ? wml_hint(err, "%s", l->why.hint) : false;
 }
 
-bool wml_images_next(struct wml_images *l, const struct wml_image_plan *p, struct wml_ctx *cx, struct wml_npys *sample,
-                     struct wml_err *err)
+bool wml_images_next(struct wml_images *l, const struct wml_image_plan *p, struct wml_ctx *cx, struct wml_picture *out,
+                     const char **path, struct wml_err *err)
 {
-    size_t n = p->batch > 0 ? (size_t)p->batch : 1, have = 0;
-    if (n > 4096) return wml_fail(err, WML_E_UNSUPPORTED, "a batch of %zu pictures: at most 4096", n);
-    *err = (struct wml_err){0};
-    struct wml_picture *read = wml_xcalloc(n, sizeof *read);
-    const struct wml_picture **batch = wml_xcalloc(n, sizeof *batch);
-    while (have < n && next_picture(l, cx, &read[have])) have++;
-    for (size_t i = 0; i < n && have; i++) batch[i] = &read[WML_MIN(i, have - 1)];
-    bool ok = have ? wml_image_make(p, batch, n, sample, err) : none_readable(l, err);
-    for (size_t i = 0; i < have; i++) wml_picture_release(&read[i]);
-    free(batch);
-    free(read);
-    return ok;
+    *out = (struct wml_picture){0};
+    while (l->next < l->path.len) {
+        l->why = (struct wml_err){0};
+        *path = l->path.at[l->next++];
+        if (load(p, *path, out, &l->why)) return true;
+        if (l->why.code == WML_E_MEMORY) {
+            *err = l->why;
+            return false;
+        }
+        if (l->bad++ < NAMED) wml_log(cx, WML_LOG_WARN, "left out: %s", l->why.msg);
+        else if (l->bad == NAMED + 1) wml_log(cx, WML_LOG_WARN, "more pictures are left out, which are not named");
+    }
+    return none_readable(l, err);
 }

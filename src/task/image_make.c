@@ -6,7 +6,7 @@
 #include <math.h>
 
 struct batch {
-    struct wml_picture *ready; /* n, resized and cropped */
+    const struct wml_picture *const *ready; /* n */
     size_t n, height, width;   /* with padding */
     size_t top, left;          /* where the picture begins in it */
 };
@@ -19,7 +19,7 @@ static void make_grey(struct wml_picture *p)
         at[0] = at[1] = at[2] = (unsigned char)((at[0] * 19595u + at[1] * 38470u + at[2] * 7471u + 0x8000u) >> 16);
 }
 
-static bool prepare(const struct wml_image_plan *p, const struct wml_picture *in, struct wml_picture *out, struct wml_err *err)
+bool wml_image_prepare(const struct wml_image_plan *p, const struct wml_picture *in, struct wml_picture *out, struct wml_err *err)
 {
     struct wml_picture sized = {0};
     size_t w = in->width, h = in->height;
@@ -94,7 +94,7 @@ static void put_values(const struct wml_image_plan *p, const struct batch *b, un
         make_values(p, c, value);
         for (size_t i = 0; i < 256; i++) wml_dtype_store((int)p->dtype, table, i, (double)value[i]);
         for (size_t k = 0; k < b->n; k++)
-            put_channel(b->ready[k].rgb + c, &b->ready[k], table, &l,
+            put_channel(b->ready[k]->rgb + c, b->ready[k], table, &l,
                         to + k * size * channels * b->height * b->width + place * l.channel + b->top * l.row + b->left * l.column);
     }
 }
@@ -102,19 +102,19 @@ static void put_values(const struct wml_image_plan *p, const struct batch *b, un
 static void put_mask(const struct wml_image_plan *p, const struct batch *b, void *to)
 {
     for (size_t k = 0; k < b->n; k++)
-        for (size_t y = 0; y < b->ready[k].height; y++)
-            for (size_t x = 0; x < b->ready[k].width; x++)
+        for (size_t y = 0; y < b->ready[k]->height; y++)
+            for (size_t x = 0; x < b->ready[k]->width; x++)
                 wml_dtype_store((int)p->mask_dtype, to, (k * b->height + b->top + y) * b->width + b->left + x, 1);
 }
 
 /* Size of all pictures of the batch with padding. */
 static bool measure(const struct wml_image_plan *p, struct batch *b, struct wml_err *err)
 {
-    size_t w = b->ready[0].width, h = b->ready[0].height, m = (size_t)p->pad_multiple;
+    size_t w = b->ready[0]->width, h = b->ready[0]->height, m = (size_t)p->pad_multiple;
     for (size_t k = 1; k < b->n; k++)
-        if (b->ready[k].width != w || b->ready[k].height != h) {
-            wml_fail(err, WML_E_UNSUPPORTED, "pictures of one batch come out in %zu x %zu and %zu x %zu", h, w, b->ready[k].height,
-                     b->ready[k].width);
+        if (b->ready[k]->width != w || b->ready[k]->height != h) {
+            wml_fail(err, WML_E_UNSUPPORTED, "pictures of one batch come out in %zu x %zu and %zu x %zu", h, w, b->ready[k]->height,
+                     b->ready[k]->width);
             return wml_hint(err, "fix the height and width of the model's input, or its batch to 1");
         }
     b->width = w;
@@ -148,17 +148,11 @@ static bool make(const struct wml_image_plan *p, struct batch *b, struct wml_npy
     return to != NULL;
 }
 
-bool wml_image_make(const struct wml_image_plan *p, const struct wml_picture *const *picture, size_t n,
+bool wml_image_make(const struct wml_image_plan *p, const struct wml_picture *const *prepared, size_t n,
                     struct wml_npys *sample, struct wml_err *err)
 {
-    struct batch b = {0};
-    bool ok = true;
+    struct batch b = {.ready = prepared, .n = n};
     if (!n || (p->batch > 0 && (size_t)p->batch != n))
         return wml_fail(err, WML_E_UNSUPPORTED, "the model takes %" PRId64 " pictures at a time, not %zu", p->batch, n);
-    b.ready = wml_xcalloc(n, sizeof *b.ready);
-    for (; ok && b.n < n; b.n += ok) ok = prepare(p, picture[b.n], &b.ready[b.n], err);
-    ok = ok && measure(p, &b, err) && make(p, &b, sample, err);
-    for (size_t k = 0; k < n; k++) wml_picture_release(&b.ready[k]);
-    free(b.ready);
-    return ok;
+    return measure(p, &b, err) && make(p, &b, sample, err);
 }

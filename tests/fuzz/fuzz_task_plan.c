@@ -21,15 +21,17 @@ static void aim(const struct wml_image_plan *plan, int64_t h, int64_t w)
     size_t to_w = 13, to_h = 9;
     if (p.resize) wml_image_resized(&p, 13, 9, &to_w, &to_h);
     bool small = to_w < 2000 && to_h < 2000 && (!fixed || (fixed_h < 2000 && fixed_w < 2000)) && p.pad_multiple < 2000;
-    const struct wml_picture *one = &picture;
+    struct wml_picture ready = {0};
+    const struct wml_picture *one = &ready;
     struct wml_npys sample = {0};
-    if (small && wml_image_make(&p, &one, 1, &sample, &err)) {
+    if (small && wml_image_prepare(&p, &picture, &ready, &err) && wml_image_make(&p, &one, 1, &sample, &err)) {
         if (sample.v.len != 2) abort();
         if (h > 0 && (sample.v.at[0].dim[2] != h || sample.v.at[0].dim[3] != w)) abort();
     } else if (small && (!err.code || !err.msg[0])) {
         abort();
     }
     wml_npys_release(&sample);
+    wml_picture_release(&ready);
     wml_picture_release(&picture);
 }
 

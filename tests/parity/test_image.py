@@ -563,24 +563,3 @@ def test_a_folder_of_which_nothing_can_be_read(task):
     ok, said, logged = task.ask("samples", root, "-", "x:float32:1,3,8,8", task.folder / "s-")
     assert not ok and "none of 15 pictures" in said and "14.webp" in said and "save it as PNG" in said
     assert logged.count("left out:") == 10
-
-
-def test_batches(task):
-    root = task.folder / "images"
-    fill(root, *(f"{i}.png" for i in range(5)))
-    said, _ = task.get("samples", root, "-", "x:float32:2,3,8,8", task.folder / "s-")
-    assert said == "3 samples, 0 left out"
-    want = [reference(noise(8, 8, i), (8, 8))[0] for i in range(5)]
-    for k, members in enumerate([(0, 1), (2, 3), (4, 4)]): # the last one is filled up
-        with np.load(task.folder / f"s-{k}.npz") as z:
-            assert np.array_equal(z["x"], np.stack([want[i] for i in members]))
-
-
-def test_batch_of_different_sizes(task):
-    root = task.folder / "images"
-    root.mkdir()
-    PIL.fromarray(noise(8, 16)).save(root / "a.png")
-    PIL.fromarray(noise(16, 8)).save(root / "b.png")
-    config = task.config(image_processor_type="DetrImageProcessor", size={"shortest_edge": 8, "longest_edge": 99})
-    ok, said, _ = task.ask("samples", root, config, "pixel_values:float32:2,3,-1,-1", task.folder / "s-")
-    assert not ok and "8 x 16 and 16 x 8" in said

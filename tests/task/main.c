@@ -134,12 +134,14 @@ static bool size(struct request *r, struct wml_err *err)
 static bool make(struct request *r, struct wml_err *err)
 {
     struct wml_image_plan p;
-    struct wml_picture picture = {0};
-    const struct wml_picture *one = &picture;
+    struct wml_picture picture = {0}, ready = {0};
+    const struct wml_picture *one = &ready;
     struct wml_npys sample = {0};
     bool ok = get_plan(r, r->text[2], r->word[3], &p, err) && wml_picture_load(r->text[1], &picture, err) &&
-              wml_image_make(&p, &one, 1, &sample, err) && wml_npz_save(r->text[4], sample.v.at, sample.v.len, err);
+              wml_image_prepare(&p, &picture, &ready, err) && wml_image_make(&p, &one, 1, &sample, err) &&
+              wml_npz_save(r->text[4], sample.v.at, sample.v.len, err);
     wml_picture_release(&picture);
+    wml_picture_release(&ready);
     wml_npys_release(&sample);
     return ok;
 }
@@ -148,22 +150,22 @@ static bool samples(struct request *r, struct wml_err *err)
 {
     struct wml_image_plan p;
     struct wml_images l = {0};
+    struct wml_picture ready;
+    const struct wml_picture *one = &ready;
+    const char *path;
     size_t n = 0;
     bool ok = get_plan(r, r->text[2], r->word[3], &p, err) && wml_images_list(r->text[1], &l, err);
-    while (ok) {
+    for (; ok && wml_images_next(&l, &p, &r->cx, &ready, &path, err); n++) {
         struct wml_npys sample = {0};
-        char path[2048];
-        bool have = wml_images_next(&l, &p, &r->cx, &sample, err);
-        ok = have || err->code == WML_OK;
-        snprintf(path, sizeof path, "%s%zu.npz", r->text[4], n);
-        if (have && ok) ok = wml_npz_save(path, sample.v.at, sample.v.len, err);
+        char to[2048];
+        snprintf(to, sizeof to, "%s%zu.npz", r->text[4], n);
+        ok = wml_image_make(&p, &one, 1, &sample, err) && wml_npz_save(to, sample.v.at, sample.v.len, err);
         wml_npys_release(&sample);
-        if (!have) break;
-        n++;
+        wml_picture_release(&ready);
     }
     wml_buf_fmt(&r->said, "%zu samples, %zu left out", n, l.bad);
     wml_images_release(&l);
-    return ok;
+    return ok && err->code == WML_OK;
 }
 
 static bool list(struct request *r, struct wml_err *err)

@@ -35,10 +35,12 @@ static struct wml_npys make(const struct wml_image_plan *plan, size_t n)
 {
     struct wml_npys sample = {0};
     struct wml_err err = {0};
-    struct wml_picture p = counting();
-    const struct wml_picture *one[4] = {&p, &p, &p, &p};
+    struct wml_picture p = counting(), ready = {0};
+    const struct wml_picture *one[4] = {&ready, &ready, &ready, &ready};
+    if (!wml_image_prepare(plan, &p, &ready, &err)) fail_msg("%s", err.msg);
     if (!wml_image_make(plan, one, n, &sample, &err)) fail_msg("%s", err.msg);
     wml_picture_release(&p);
+    wml_picture_release(&ready);
     assert_int_equal(sample.v.len, 1);
     assert_true(wml_str_is(sample.v.at[0].name, "x"));
     return sample;
@@ -120,6 +122,27 @@ static void test_pad(void **state)
     wml_npys_release(&s);
 }
 
+static void test_batch_of_different_sizes(void **state)
+{
+    (void)state;
+    const int64_t dim[] = {2, 3, -1, -1};
+    struct wml_image_plan p = plan_for(WML_F32, dim);
+    struct wml_picture a = counting(), b = counting();
+    const struct wml_picture *both[] = {&a, &b};
+    struct wml_npys s = {0};
+    struct wml_err err = {0};
+    assert_false(wml_image_make(&p, both, 1, &s, &err));
+    assert_non_null(strstr(err.msg, "2 pictures at a time, not 1"));
+    assert_true(wml_image_make(&p, both, 2, &s, &err));
+    b.width = 2;
+    b.height = 3;
+    assert_false(wml_image_make(&p, both, 2, &s, &err));
+    assert_non_null(strstr(err.msg, "2 x 3 and 3 x 2"));
+    wml_picture_release(&a);
+    wml_picture_release(&b);
+    wml_npys_release(&s);
+}
+
 static void test_folder(void **state)
 {
     (void)state;
@@ -136,12 +159,12 @@ static void test_folder(void **state)
     assert_true(wml_images_list(wml_buf_text(&dir), &l, &err));
     assert_int_equal(l.path.len, 1);
     struct wml_image_plan p = plan_for(WML_F32, dims_2x3);
-    struct wml_npys s = {0};
-    assert_false(wml_images_next(&l, &p, NULL, &s, &err));
+    struct wml_picture picture;
+    const char *path;
+    assert_false(wml_images_next(&l, &p, NULL, &picture, &path, &err));
     assert_non_null(strstr(err.msg, "none of 1 pictures"));
     assert_non_null(strstr(err.msg, "a.PNG"));
     wml_images_release(&l);
-    wml_npys_release(&s);
     assert_true(wml_dir_remove(wml_buf_text(&dir)));
     wml_buf_release(&sub);
     wml_buf_release(&dir);
@@ -151,7 +174,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_channels_first), cmocka_unit_test(test_channels_last_uint8), cmocka_unit_test(test_steps),
-        cmocka_unit_test(test_grey),           cmocka_unit_test(test_pad),                 cmocka_unit_test(test_folder),
+        cmocka_unit_test(test_grey),           cmocka_unit_test(test_pad),                 cmocka_unit_test(test_batch_of_different_sizes),
+        cmocka_unit_test(test_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
