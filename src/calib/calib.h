@@ -26,7 +26,7 @@ struct wml_range_opts { /* zero: what the method takes by default */
     unsigned bins;            /* entropy, percentile: of the histogram, 2048. entropy with 128, ORT's own default, clips nothing */
     unsigned levels;          /* entropy: ORT's num_quantized_bins, 128 */
     double percentile;        /* percentile: 99.999 */
-    enum wml_dtype integer;   /* mse, kl: the type that values will be quantised to, uint8 */
+    enum wml_dtype integer;   /* fits_type: what values will be quantised to, uint8 */
     double averaging;         /* moving-average: how far a sample pulls, 0.01 */
 };
 
@@ -37,6 +37,7 @@ struct wml_range_method {
     const char *name;     /* "minmax" */
     const char *ort_name; /* in ORT's cache: "MinMax", "Entropy", "Percentile" */
     bool ours;            /* it is not what ORT means by that name: a cache says so beside it */
+    bool fits_type;       /* it looks for the best range of a type: opts.integer, and form as the type is used */
     const char *summary;
     unsigned passes;      /* over the samples, at most */
     bool extremes;        /* of each sample, the smallest and the largest value say all that it asks */

@@ -75,6 +75,6 @@ static struct wml_range finish(const struct wml_range_state *s, const struct wml
 }
 
 const struct wml_range_method wml_range_kl = {
-    .name = "kl", .ort_name = "MinMax", .ours = true, .passes = 1, .collect = &wml_collect_tally, .check = wml_range_check_integer,
-    .finish = finish, .summary = "what keeps the distribution's shape, each end for itself",
+    .name = "kl", .ort_name = "MinMax", .ours = true, .fits_type = true, .passes = 1, .collect = &wml_collect_tally,
+    .check = wml_range_check_integer, .finish = finish, .summary = "what keeps the distribution's shape, each end for itself",
 };

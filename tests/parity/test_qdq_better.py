@@ -215,6 +215,26 @@ def test_factor_of_a_bias(quantize):
     assert {a.name: a.f for n in got.graph.node if n.op_type == "Gemm" for a in n.attribute} == {"beta": 1}
 
 
+@pytest.mark.parametrize("activation, low, high", [("int8", -127, 127), ("uint8", -127.5, 127.5)])
+def test_range_of_a_type_that_is_used_symmetrically(quantize, tmp_path, activation, low, high):
+    """One-sided values get 7 bits of a symmetric type: more of the tail must go than the best range of 8 bits cuts off."""
+    m = Maker(40)
+    x = np.append(m.rng.pareto(3, 40_000), -0.01).astype("f")
+    model = m.build(m.node("Sigmoid", [m.input("x", [x.size])]))
+    np.savez(tmp_path / "data.npz", x=x[None])
+
+    def scale(symmetric):
+        args = flags("int8", activation, False, symmetric)
+        return scale_of(quantize(model, None, "--method", "mse", "--calibration-data", tmp_path / "data.npz", *args)[0], "x_scale")
+
+    def error(step):
+        return ((np.clip(np.rint(x.astype("d") / step), low, high) * step - x) ** 2).sum()
+
+    best = min(error(x.max() / high * share) for share in np.linspace(0.02, 1, 400))
+    ends_of_8_bits = 255 * scale(False)
+    assert error(scale(True)) <= 1.01 * best and error(ends_of_8_bits / high) > 1.04 * best
+
+
 @pytest.mark.parametrize("shape", [[], [1], [1, 1], [1, 4], [3, 4], [3, 1]])
 def test_shapes_of_a_gemm_bias(quantize, shape):
     m = Maker(34)
