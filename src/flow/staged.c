@@ -2,6 +2,7 @@
 #include "flow/staged.h"
 
 #include "flow/output.h"
+#include "graph/edit.h"
 #include "os/file.h"
 #include "os/path.h"
 
@@ -72,25 +73,57 @@ bool wml_staged_write(struct wml_staged *s, struct wml_model *m, const char *pre
     return true;
 }
 
-/* The data file beside the model. It may replace that of an output of the same name, not weights of the source or
- * what else is there. */
-static bool publish_data(struct wml_staged *s, struct wml_err *err)
+/* The data file may replace that of an output of the same name, not weights of the source or what else is there. */
+static bool may_place_data(const struct wml_staged *s, const char *to, struct wml_err *err)
 {
-    const char *to = in_dir(s, s->dir, s->saved.data_name);
-    if (!wml_file_same(s->output, s->source)) {
-        bool source = is_source_data(s, to);
-        if (source || (wml_file_exists(to) && !s->overwrite)) {
-            wml_fail(err, WML_E_EXISTS, source ? "Data file '%s' holds weights of the source: it is not replaced."
-                                               : "Data file '%s' already exists. Re-run with --overwrite to replace it.", to);
-            return wml_hint(err, "or give another name with -o");
-        }
-    }
-    return wml_file_rename(in_dir(s, s->stage, s->saved.data_name), to, err);
+    bool source = is_source_data(s, to);
+    if (wml_file_same(s->output, s->source) || (!source && (s->overwrite || !wml_file_exists(to)))) return true;
+    wml_fail(err, WML_E_EXISTS, source ? "Data file '%s' holds weights of the source: it is not replaced."
+                                       : "Data file '%s' already exists. Re-run with --overwrite to replace it.", to);
+    return wml_hint(err, "or give another name with -o");
 }
 
+/* Whether the old output keeps weights in that file, which goes with it then. */
+static bool keeps_weights_in(const struct wml_staged *s, const char *name, const char *path)
+{
+    struct wml_model *old = NULL;
+    bool own = false;
+    if (is_source_data(s, path) && !wml_file_same(s->output, s->source)) return false;
+    if (!wml_onnx_load(s->output, &old, NULL)) return false;
+    struct wml_onnx_files files = wml_onnx_files(old);
+    for (size_t i = 0; i < files.len; i++) own = own || wml_str_is(files.location[i], name);
+    wml_model_free(old);
+    return own;
+}
+
+struct move { const char *from, *to; };
+
+/* All renames or none. */
+static bool move_all(const struct move *move, size_t n, struct wml_err *err)
+{
+    size_t done = 0;
+    while (done < n && wml_file_rename(move[done].from, move[done].to, err)) done++;
+    if (done == n) return true;
+    while (done-- > 0) wml_file_rename(move[done].to, move[done].from, NULL);
+    return false;
+}
+
+/* Two files cannot be replaced in one step. Where model and data both stand already, both go out of the way first: whoever
+ * looks in between, or comes after a crash, finds no model, never one beside another's data. */
 bool wml_staged_publish(struct wml_staged *s, struct wml_err *err)
 {
-    return (!s->saved.data_name[0] || publish_data(s, err)) && wml_file_rename(s->path, s->output, err);
+    const char *name = wml_arena_fmt(&s->arena, "%s.data", s->name).ptr, *data = in_dir(s, s->dir, name);
+    bool made = s->saved.data_name[0] != 0;
+    struct move move[4];
+    size_t n = 0;
+    if (made && !may_place_data(s, data, err)) return false;
+    if (wml_file_exists(s->output) && wml_file_exists(data) && (made || keeps_weights_in(s, name, data))) {
+        move[n++] = (struct move){s->output, in_dir(s, s->stage, wml_arena_fmt(&s->arena, "%s.old", s->name).ptr)};
+        move[n++] = (struct move){data, in_dir(s, s->stage, wml_arena_fmt(&s->arena, "%s.was", s->name).ptr)};
+    }
+    if (made) move[n++] = (struct move){in_dir(s, s->stage, name), data};
+    move[n++] = (struct move){s->path, s->output};
+    return move_all(move, n, err);
 }
 
 void wml_staged_release(struct wml_staged *s, struct wml_err *err)

@@ -28,6 +28,7 @@ bool wml_staged_guard(struct wml_staged *s, struct wml_model *source, struct wml
 bool wml_staged_guard_file(const struct wml_staged *s, const char *path, struct wml_err *err);
 /* prefix: of the private folder, ".winml-quantize-". */
 bool wml_staged_write(struct wml_staged *s, struct wml_model *m, const char *prefix, struct wml_err *err);
+/* Both files or none: on failure what was there is there again. A data file that only the replaced model used goes. */
 bool wml_staged_publish(struct wml_staged *s, struct wml_err *err);
 /* Errors speak of the user's folder; what is left of the private one goes. */
 void wml_staged_release(struct wml_staged *s, struct wml_err *err);

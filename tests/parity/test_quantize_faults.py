@@ -1,0 +1,135 @@
+"""A run of quantize that is killed, interrupted, or out of disk space at any of its file operations: the old output stays whole
+or there is none, never a part of one or a model beside weights of another."""
+import hashlib
+import os
+import random
+import signal
+import subprocess
+import time
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+from conftest import WINML
+from qdq_models import Maker
+
+FAULTS = os.path.join(os.path.dirname(WINML), "tests", "faults", "libwinml_faults.so")
+WAYS = {"static": ["-p", "int8", "--samples", "2"], "dynamic": ["-p", "dynamic"]}
+pytestmark = pytest.mark.skipif(not os.path.exists(FAULTS), reason="tests/faults is for Linux, without sanitizers")
+
+
+def model(path, rows, outside=False):
+    m = Maker(50)
+    y = m.node("Relu", [m.node("MatMul", [m.input("x", [4, 512]), m.weight("w", 512, rows)])])
+    onnx.save(m.build(m.node("MatMul", [y, m.weight("v", rows, 8)])), path, save_as_external_data=outside, location=f"{path.name}.data", size_threshold=0)
+    return path
+
+
+def run(source, out, *args, at=0, how="", log="", **more):
+    env = {**os.environ, "LD_PRELOAD": FAULTS, "FAULTS_DIR": str(out.parent), "FAULTS_AT": str(at), "FAULTS_HOW": how, "FAULTS_LOG": str(log)}
+    return subprocess.run([WINML, "quantize", "-m", source, "-o", out, "--overwrite", *args], env=env, capture_output=True, text=True, timeout=60, **more)
+
+
+def files(folder):
+    return {n: hashlib.sha256((folder / n).read_bytes()).hexdigest() if (folder / n).is_file() else "folder" for n in sorted(os.listdir(folder))}
+
+
+def seen(folder):
+    """Without the hidden folders that a killed run could not remove."""
+    return {n: h for n, h in files(folder).items() if not n.startswith(".winml-")}
+
+
+class Case:
+    """What the folder holds before and after a run without faults, and its file operations."""
+
+    def __init__(self, tmp, way, outside, old_outside):
+        (tmp / "in").mkdir()
+        self.args, self.folder, self.again = [*WAYS[way], "--no-accuracy"], tmp / "out", tmp / "again"
+        self.source = model(tmp / "in" / "m.onnx", 64, outside)
+        other = None if old_outside is None else model(tmp / "in" / "other.onnx", 32, old_outside)
+        self.folder.mkdir()
+        self.out = self.folder / "q.onnx"
+        if other:
+            assert run(other, self.out, *self.args).returncode == 0
+        self.old = {n: (self.folder / n).read_bytes() for n in os.listdir(self.folder)}
+        self.before = files(self.folder)
+        done = run(self.source, self.out, *self.args, log=tmp / "log")
+        assert done.returncode == 0, done.stderr
+        self.after, self.operations = files(self.folder), (tmp / "log").read_text().splitlines()
+
+    def reset(self):
+        for n in os.listdir(self.folder):
+            path = self.folder / n
+            subprocess.run(["rm", "-r", path]) if path.is_dir() else path.unlink()
+        for n, content in self.old.items():
+            (self.folder / n).write_bytes(content)
+
+    def run(self, at, how):
+        self.reset()
+        return run(self.source, self.out, *self.args, at=at, how=how)
+
+
+@pytest.fixture(scope="module", params=[("static", False, None), ("static", True, True), ("static", False, True), ("static", True, False), ("dynamic", True, None),
+                                        ("dynamic", False, False)], ids=lambda p: "-".join(map(str, p)))
+def case(request, tmp_path_factory):
+    return Case(tmp_path_factory.mktemp("faults"), *request.param)
+
+
+def test_full_disk(case):
+    """From some operation on nothing can be written; or that one operation fails."""
+    for how in "full", "once":
+        for at in range(1, len(case.operations) + 1):
+            done = case.run(at, how)
+            where = f"{how} at {at}: {case.operations[at - 1]}"
+            if done.returncode == 0:
+                assert files(case.folder) == case.after, where
+            else:
+                assert done.returncode == 1 and "disk space" in done.stderr and "Traceback" not in done.stderr, (where, done.stderr)
+                assert files(case.folder) == case.before, (where, done.stderr)
+
+
+def test_killed(case):
+    for at in range(1, len(case.operations) + 1):
+        done = case.run(at, "kill")
+        where = f"killed at {at}: {case.operations[at - 1]}"
+        assert done.returncode == -signal.SIGKILL, where
+        left = seen(case.folder)
+        assert "q.onnx" not in left or left in (case.before, case.after), (where, left)
+        assert run(case.source, case.out, *case.args).returncode == 0
+        assert seen(case.folder) == case.after, where
+
+
+def test_interrupted(case):
+    for how in "int", "twice":
+        for at in range(1, len(case.operations) + 1, 1 if how == "int" else 4):
+            done = case.run(at, how)
+            where = f"{how} at {at}: {case.operations[at - 1]}"
+            assert done.returncode in ((0, 1) if how == "int" else (130,)), (where, done.stderr)
+            left = files(case.folder)
+            if done.returncode == 0:
+                assert left == case.after, where
+            elif how == "int":
+                assert left == case.before and "Aborted!" in done.stderr, (where, done.stderr)
+            else:
+                assert left in (case.before, case.after, {}), where
+
+
+def test_any_moment(tmp_path):
+    """Signals while it computes and writes, not only between file operations."""
+    source, out = model(tmp_path / "m.onnx", 6000), tmp_path / "out" / "q.onnx"
+    args = ["-p", "int8", "--samples", "4"]
+    begin = time.monotonic()
+    assert run(source, out, *args).returncode == 0
+    whole, wanted, rng = time.monotonic() - begin, files(out.parent), random.Random(6)
+    for i in range(24):
+        number = (signal.SIGKILL, signal.SIGINT, signal.SIGTERM)[i % 3]
+        p = subprocess.Popen([WINML, "quantize", "-m", source, "-o", out, "--overwrite", *args], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        time.sleep(rng.uniform(0.01, whole))
+        p.send_signal(number)
+        _, said = p.communicate(timeout=20)
+        assert seen(out.parent) == wanted
+        if number != signal.SIGKILL:
+            assert p.returncode in (0, 1, -number) and (p.returncode != 1 or "Aborted!" in said), said
+    assert run(source, out, *args).returncode == 0 and seen(out.parent) == wanted
