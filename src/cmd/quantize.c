@@ -10,7 +10,7 @@ struct quantize_args {
     struct wml_common_args common;
     struct wml_opt_str model, output, config, method, weight_type, activation_type, data, tokenizer, preprocessor, cache, overrides, task, model_id;
     struct wml_opt_list precision, op_types, exclude, shapes, dims;
-    struct wml_opt_flag overwrite, per_channel, symmetric, reduce_range, contrib, accuracy;
+    struct wml_opt_flag overwrite, per_channel, symmetric, reduce_range, contrib, accuracy, equalize;
     struct wml_opt_int samples, seed, bins;
     struct wml_opt_num percentile;
     struct wml_target_args target;
@@ -41,6 +41,7 @@ static const struct wml_opt opts[] = {
     WML_OPT_FLAG(0, "per-channel", per_channel, 0, "no", "a scale for every output channel of a weight"),
     WML_OPT_FLAG(0, "symmetric", symmetric, 0, NULL, "zero points in the middle, weights and activations (default: weights of signed types)"),
     WML_OPT_FLAG(0, "reduce-range", reduce_range, 0, "no", "weights of 7 bits, for CPUs whose 8-bit sums overflow"),
+    WML_OPT_FLAG(0, "equalize", equalize, 0, "no", "balance the channels of layers that follow one another (static)"),
     WML_OPT_STR(0, "overrides", overrides, "FILE", WML_OPT_PATH | WML_OPT_EXISTS, NULL, "JSON: types and ranges of tensors, nodes, operators"),
     WML_OPT_LIST(0, "op-type", op_types, "NAME", 0, "quantise these operators only; repeatable"),
     WML_OPT_LIST(0, "exclude", exclude, "NODE", 0, "leave these nodes alone, * and ? allowed; repeatable"),
@@ -99,7 +100,7 @@ static struct wml_quant_opts quant_opts(const struct quantize_args *a, struct wm
     enum wml_symmetry s = !a->symmetric.set ? WML_SYMMETRY_DEFAULT : a->symmetric.v ? WML_SYMMETRY_ON : WML_SYMMETRY_OFF;
     return (struct wml_quant_opts){
         .weight = type_of(&a->weight_type), .activation = type_of(&a->activation_type), .per_channel = a->per_channel.v,
-        .symmetric_weight = s, .symmetric_activation = s, .reduce_range = a->reduce_range.v, .contrib = a->contrib.v,
+        .symmetric_weight = s, .symmetric_activation = s, .reduce_range = a->reduce_range.v, .contrib = a->contrib.v, .equalize = a->equalize.v,
         .op_types = patterns(&a->op_types, arena), .exclude = patterns(&a->exclude, arena)};
 }
 

@@ -78,7 +78,7 @@ static bool calibrate(struct wml_quantize_run *r, struct wml_quantize_step *s, s
     const struct wml_range_method *method = wml_range_method_find(a->method);
     spec.range.integer = s->opts.activation;
     if (method && method->fits_type && s->opts.symmetric_activation == WML_SYMMETRY_ON) spec.range.form = WML_RANGE_SYMMETRIC;
-    if (!s->method->prepare(run, err) || !s->method->wanted(run, &want, err)) return wml_wrap(err, "%s", a->model);
+    if (!s->method->prepare(run, err) || !wml_quantize_fit(r, run, err) || !s->method->wanted(run, &want, err)) return wml_wrap(err, "%s", a->model);
     if (!wml_flow_calibrate(r->cx, r->model, want.v.at, want.v.len, &spec, &r->calibration, err)) return false;
     s->opts.ranges = &r->calibration.ranges;
     return true;

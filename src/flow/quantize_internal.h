@@ -40,6 +40,8 @@ struct wml_quantize_run {
 /* What the precisions stand for: r->step, r->precision, and the name of the output. */
 bool wml_quantize_plan(struct wml_quantize_run *r, const char **output, struct wml_err *err);
 void wml_quantize_warn(struct wml_quantize_run *r, const char *fmt, ...) WML_PRINTF(2, 3);
+/* The tools for accuracy that were asked for; the model is prepared, its ranges are not measured yet. */
+bool wml_quantize_fit(struct wml_quantize_run *r, struct wml_quant_run *run, struct wml_err *err);
 void wml_quantize_report(const struct wml_quantize_run *r, struct wml_report *out);
 
 #endif

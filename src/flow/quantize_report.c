@@ -41,6 +41,17 @@ static void put_steps(struct wml_item *root, const struct wml_quantize_run *r)
     wml_item_int(root, "nodes_quantized", "Nodes converted", (int64_t)nodes, WML_SHOW_COUNT);
 }
 
+static void put_fits(struct wml_item *root, const struct wml_quantize_run *r)
+{
+    struct wml_item *fits = NULL;
+    for (size_t i = 0; i < r->n_steps; i++)
+        for (size_t k = 0; k < r->step[i].result.fit.len; k++) {
+            const struct wml_quant_count *c = &r->step[i].result.fit.at[k];
+            if (!fits) fits = wml_item_object(root, "accuracy_tools", NULL);
+            wml_item_int(fits, c->name, c->what, (int64_t)c->n, WML_SHOW_COUNT);
+        }
+}
+
 static void put_accuracy(struct wml_item *root, const struct wml_quantize_run *r)
 {
     static const struct wml_column columns[] = {{.key = "output", .label = "Output"},
@@ -99,6 +110,7 @@ void wml_quantize_report(const struct wml_quantize_run *r, struct wml_report *ou
     wml_item_cstr(root, "output", "Output", r->staged.output);
     wml_item_cstr(root, "precision", "Precision", r->precision);
     put_types(root, r);
+    put_fits(root, r);
     put_steps(root, r);
     wml_item_int(root, "size_before", "Size before", (int64_t)r->staged.bytes_before, WML_SHOW_BYTES);
     wml_item_int(root, "size_after", "Size after", (int64_t)r->staged.bytes_after, WML_SHOW_BYTES);

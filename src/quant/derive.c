@@ -1,6 +1,8 @@
 /* Converters of DERIVED tensors: a chunk of the result names the elements of the source it is made from. */
 #include "quant/derive.h"
 
+#include <string.h>
+
 #include "base/num.h"
 #include "graph/model.h"
 #include "quant/kernel.h"
@@ -72,4 +74,44 @@ struct wml_tensor *wml_quant_derive_half(struct wml_model *m, struct wml_tensor 
     if (!wml_tensor_size(source, &size, err)) return NULL;
     struct wml_derived how = {.source = source, .size = size / 2, .produce = type == WML_F16 ? f16 : bf16};
     return wml_tensor_derive(m, type, source->dims.len, source->dims.at, &how);
+}
+
+static bool scaled(const void *arg, struct wml_span src, uint64_t offset, unsigned char *out, size_t n, struct wml_err *err)
+{
+    const struct wml_scaling *s = arg;
+    const size_t per_group = s->first / s->groups, last = (size_t)(offset + n) / sizeof(float);
+    float v;
+    (void)err;
+    for (size_t i = (size_t)offset / sizeof v, end; i < last; i = end) {
+        size_t row = i / s->inner, a = row / s->second, b = row % s->second;
+        double f = (s->by_first ? s->by_first[a] : 1) * (s->by_second ? s->by_second[a / per_group * s->second + b] : 1);
+        end = WML_MIN((row + 1) * s->inner, last);
+        for (size_t k = i; k < end; k++, out += sizeof v) {
+            memcpy(&v, src.ptr + k * sizeof v, sizeof v);
+            v = (float)(v * f);
+            memcpy(out, &v, sizeof v);
+        }
+    }
+    return true;
+}
+
+static const double *copied(struct wml_arena *a, const double *from, size_t n)
+{
+    if (!from) return NULL;
+    double *to = WML_NEW_ARRAY(a, double, n);
+    memcpy(to, from, n * sizeof *to);
+    return to;
+}
+
+struct wml_tensor *wml_quant_derive_scaled(struct wml_model *m, struct wml_tensor *source, const struct wml_scaling *s, struct wml_err *err)
+{
+    struct wml_scaling *own = WML_NEW(&m->arena, struct wml_scaling);
+    struct wml_derived how = {.source = source, .produce = scaled, .arg = own};
+    struct wml_span bytes;
+    if (!wml_tensor_size(source, &how.size, err)) return NULL;
+    if (source->payload == WML_PAYLOAD_DERIVED && !wml_tensor_bytes(m, source, &bytes, err)) return NULL;
+    *own = *s;
+    own->by_first = copied(&m->arena, s->by_first, s->first);
+    own->by_second = copied(&m->arena, s->by_second, s->second * s->groups);
+    return wml_tensor_derive(m, WML_F32, source->dims.len, source->dims.at, &how);
 }

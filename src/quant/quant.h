@@ -30,6 +30,7 @@ struct wml_quant_opts { /* zero: the defaults */
     const struct wml_quant_overrides *overrides;
     struct wml_patterns op_types; /* only these; none: all */
     struct wml_patterns exclude;  /* nodes */
+    bool equalize;             /* quant/fit.h: what is done for accuracy beforehand */
     const char *ep;            /* alias of the EP whose rules hold; NULL: none */
     /* rtn */
     unsigned bits, block_size; /* 0: 4, 128 */
@@ -50,10 +51,13 @@ struct wml_quant_env { /* callbacks may be NULL */
 
 struct wml_quant_note { struct wml_str subject, text; }; /* "node 'conv1'", "its bias stays float: ..." */
 
+struct wml_quant_count { const char *name, *what; size_t n; }; /* "equalize", "Pairs of layers equalized" */
+
 struct wml_quant_result { /* lives in the model's arena */
     size_t nodes;         /* operators that were quantised or converted */
     size_t q, dq;         /* QuantizeLinear (and DynamicQuantizeLinear), DequantizeLinear that were added */
     size_t weights;       /* initializers that were quantised or converted */
+    WML_VEC(struct wml_quant_count) fit; /* what was done for accuracy */
     WML_VEC(struct wml_quant_note) note;
 };
 

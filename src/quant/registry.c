@@ -1,4 +1,5 @@
-/* quant/registry.c - the methods by name, and the notes they leave. */
+/* quant/registry.c - the methods and tools by name, and the notes they leave. */
+#include "quant/fit.h"
 #include "quant/quant.h"
 
 #include <stdarg.h>
@@ -17,6 +18,18 @@ const struct wml_quant_method *wml_quant_find(const char *name)
     for (size_t i = 0; methods[i]; i++)
         if (strcmp(methods[i]->name, name) == 0) return methods[i];
     return NULL;
+}
+
+static const struct wml_fit *const fits[] = {
+#define FIT(id, name) &wml_fit_##id,
+#include "quant/fits.def"
+#undef FIT
+    NULL,
+};
+
+const struct wml_fit *wml_fit_at(size_t i)
+{
+    return i < WML_COUNT(fits) ? fits[i] : NULL;
 }
 
 void wml_quant_note(struct wml_quant_run *r, struct wml_str subject, const char *fmt, ...)
