@@ -120,7 +120,7 @@ static bool run_samples(struct run *r, const struct wml_range_method *method, st
 static bool open_model(struct run *r, struct wml_model *m, struct wml_value *const *show, size_t n, struct wml_err *err)
 {
     struct wml_skeleton_opts part = {.also = show, .n_also = n};
-    struct wml_session_opts opts = {0};
+    struct wml_session_opts opts = {.no_memory_plan = true};
     return wml_flow_session(r->cx, m, &part, &opts, &r->session, err);
 }
 
@@ -136,14 +136,16 @@ static struct wml_value *reduced(struct wml_graph *g, const char *op, struct wml
 static bool open_lean(struct run *r, struct wml_model *m, struct wml_value *const *want, struct wml_err *err)
 {
     struct wml_value **show = WML_NEW_ARRAY(r->arena, struct wml_value *, 2 * r->n + 1);
-    for (size_t i = 0; i < r->n; i++) {
+    /* ONNX Runtime works from the last node that nothing reads to the first: in this order each value is reduced where it
+     * is made, and its memory is free again. The other way round all of them would live to the end. */
+    for (size_t i = r->n; i-- > 0;) {
         show[2 * i] = reduced(m->graph, "ReduceMin", want[i]);
         show[2 * i + 1] = reduced(m->graph, "ReduceMax", want[i]);
         r->shown[i] = show[2 * i]->name;
         r->most[i] = show[2 * i + 1]->name;
     }
     bool ok = open_model(r, m, show, 2 * r->n, err);
-    for (size_t i = 2 * r->n; i-- > 0;) wml_node_remove(show[i]->def);
+    for (size_t i = 0; i < 2 * r->n; i++) wml_node_remove(show[i]->def);
     return ok;
 }
 

@@ -114,6 +114,7 @@ bool wml_ort_options(struct wml_ort *o, const struct wml_model_source *m, const 
     if (opts->threads &&
         !wml_ort_ok(o, api->SetIntraOpNumThreads(so, (int)WML_MIN(opts->threads, 1024u)), WML_E_RUNTIME, err))
         return false;
+    if (opts->no_memory_plan && !wml_ort_ok(o, api->DisableMemPattern(so), WML_E_RUNTIME, err)) return false;
     if (opts->profile_prefix && !enable_profiling(o, opts->profile_prefix, so, err)) return false;
     return add_config(o, m, opts, so, err) && override_dims(o, opts, so, err) && add_ep(o, opts, so, err);
 }
