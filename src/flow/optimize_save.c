@@ -155,7 +155,7 @@ static bool wants_verify(struct wml_optimize_run *r)
 static bool save_reference(struct wml_optimize_run *r, struct wml_err *err)
 {
     struct wml_staged *s = &r->staged;
-    struct wml_onnx_save_opts opts = {.weights = WML_WEIGHTS_REFERENCE};
+    struct wml_onnx_save_opts opts = {.weights = WML_WEIGHTS_REFERENCE, .cx = r->cx};
     struct wml_str temp = wml_arena_fmt(&r->arena, ".%.180s.%d.winml-new", s->name, wml_pid());
     struct wml_str data = wml_arena_fmt(&r->arena, "%s.data", s->name);
     struct wml_buf path = {0};
@@ -178,6 +178,6 @@ bool wml_optimize_save(struct wml_optimize_run *r, struct wml_err *err)
     struct wml_staged *s = &r->staged;
     wml_note_progress(r->cx, "Saving", s->name, 0, 0, NULL);
     if (r->args->reference_weights) return save_reference(r, err);
-    return wml_staged_write(s, r->model, ".winml-optimize-", err) && (!wants_verify(r) || verify_file(r, s->path, err)) &&
+    return wml_staged_write(s, r->model, ".winml-optimize-", r->cx, err) && (!wants_verify(r) || verify_file(r, s->path, err)) &&
            wml_staged_publish(s, err);
 }

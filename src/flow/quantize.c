@@ -143,7 +143,7 @@ bool wml_flow_quantize(const struct wml_quantize_args *a, struct wml_ctx *cx, st
     ok = ok && load(&r, err);
     for (size_t i = 0; ok && i < r.n_steps; i++) ok = apply(&r, &r.step[i], err);
     if (ok) wml_note_progress(cx, "Saving", r.staged.name, 0, 0, NULL);
-    ok = ok && wml_staged_write(&r.staged, r.model, ".winml-quantize-", err) && measure(&r, err) && wml_staged_publish(&r.staged, err);
+    ok = ok && wml_staged_write(&r.staged, r.model, ".winml-quantize-", cx, err) && measure(&r, err) && wml_staged_publish(&r.staged, err);
     wml_end_progress(cx);
     r.ms = (double)(wml_now_ns() - start) / 1e6;
     if (ok) wml_quantize_report(&r, out);

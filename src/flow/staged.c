@@ -60,15 +60,16 @@ bool wml_staged_guard(struct wml_staged *s, struct wml_model *source, struct wml
     return !s->output || wml_staged_guard_file(s, s->output, err);
 }
 
-bool wml_staged_write(struct wml_staged *s, struct wml_model *m, const char *prefix, struct wml_err *err)
+bool wml_staged_write(struct wml_staged *s, struct wml_model *m, const char *prefix, struct wml_ctx *cx, struct wml_err *err)
 {
+    struct wml_onnx_save_opts opts = {.cx = cx};
     struct wml_buf path = {0};
     bool ok = s->stage || wml_dir_temp(s->dir, prefix, &path, err);
     if (ok && !s->stage) s->stage = wml_arena_cstr(&s->arena, wml_buf_view(&path));
     wml_buf_release(&path);
     if (!ok) return false;
     s->path = in_dir(s, s->stage, s->name);
-    if (!wml_onnx_save(m, s->path, NULL, &s->saved, err)) return false;
+    if (!wml_onnx_save(m, s->path, &opts, &s->saved, err)) return false;
     s->bytes_after = s->saved.model_bytes + s->saved.data_bytes;
     return true;
 }

@@ -26,8 +26,8 @@ bool wml_staged_prepare(struct wml_staged *s, const char *source, const char *ou
 bool wml_staged_guard(struct wml_staged *s, struct wml_model *source, struct wml_err *err);
 /* The same refusal for another file that the command writes. */
 bool wml_staged_guard_file(const struct wml_staged *s, const char *path, struct wml_err *err);
-/* prefix: of the private folder, ".winml-quantize-". */
-bool wml_staged_write(struct wml_staged *s, struct wml_model *m, const char *prefix, struct wml_err *err);
+/* prefix: of the private folder, ".winml-quantize-". Notes progress. */
+bool wml_staged_write(struct wml_staged *s, struct wml_model *m, const char *prefix, struct wml_ctx *cx, struct wml_err *err);
 /* Both files or none: on failure what was there is there again. A data file that only the replaced model used goes. */
 bool wml_staged_publish(struct wml_staged *s, struct wml_err *err);
 /* Errors speak of the user's folder; what is left of the private one goes. */

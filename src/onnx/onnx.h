@@ -41,6 +41,7 @@ struct wml_onnx_save_opts { /* zero is the default */
     uint64_t limit;      /* of AUTO; 0: 100 MiB */
     uint64_t min_tensor; /* smaller tensors stay inline; 0: 1 KiB */
     const char *data_name; /* file name of the sidecar; NULL: "<output name>.data" */
+    struct wml_ctx *cx;    /* for progress and Ctrl-C; NULL: neither */
 };
 
 struct wml_onnx_saved { /* what was written */

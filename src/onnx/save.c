@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 
+#include "base/ctx.h"
 #include "graph/graph.h"
 #include "graph/store.h"
 #include "onnx/files.h"
@@ -14,7 +15,7 @@
 #include "os/path.h"
 
 static const uint64_t DEFAULT_LIMIT = UINT64_C(100) << 20, PROTO_MAX = INT32_MAX;
-enum { DEFAULT_MIN = 1024, BIG = 1 << 20, ALIGN_BIG = 4096, ALIGN_SMALL = 64 };
+enum { DEFAULT_MIN = 1024, BIG = 1 << 20, ALIGN_BIG = 4096, ALIGN_SMALL = 64, STEP = 16 << 20, MB = 1000000 };
 
 struct saver {
     struct wml_model *m;
@@ -26,24 +27,40 @@ struct saver {
     struct wml_out model, data;
     uint64_t weights; /* bytes of tensors that could move */
     uint64_t room;    /* of the sidecar */
+    uint64_t told;    /* bytes that were written when progress was last noted */
     bool has_external, same_folder;
 };
 
 /* --- sinks --- */
 
 struct out_sink {
-    struct wml_model *m;
+    struct saver *s;
     struct wml_out *out;
 };
 
+static bool note_written(struct saver *s, struct wml_err *err)
+{
+    uint64_t written = s->data.offset + s->model.offset;
+    if (written - s->told < BIG) return true;
+    s->told = written;
+    wml_note_progress(s->o.cx, "Saving", wml_path_name(wml_str(s->path)).ptr, written / MB, (s->room + s->saved.model_bytes) / MB, "MB");
+    return wml_check_cancel(s->o.cx, err);
+}
+
+/* Large ones in steps: a copy in the kernel would neither tell how far it is nor end before its end. */
 static bool write_bytes(void *arg, const void *bytes, size_t n, struct wml_err *err)
 {
-    struct out_sink *s = arg;
+    struct out_sink *to = arg;
     struct wml_span span = {bytes, n};
-    const struct wml_source *from = n >= BIG ? wml_model_source_of(s->m, span) : NULL;
+    const struct wml_source *from = n >= BIG ? wml_model_source_of(to->s->m, span) : NULL;
     intptr_t file = from ? wml_onnx_file_of(from) : -1;
-    if (file < 0) return wml_out_write(s->out, bytes, n, err);
-    return wml_out_copy(s->out, file, (uint64_t)(span.ptr - from->bytes.ptr), n, err);
+    for (size_t at = 0, step; at < n; at += step) {
+        step = WML_MIN(n - at, (size_t)STEP);
+        bool ok = file < 0 ? wml_out_write(to->out, span.ptr + at, step, err)
+                           : wml_out_copy(to->out, file, (uint64_t)(span.ptr + at - from->bytes.ptr), step, err);
+        if (!ok || !note_written(to->s, err)) return false;
+    }
+    return true;
 }
 
 static bool add_bytes(void *arg, const void *bytes, size_t n, struct wml_err *err)
@@ -182,7 +199,7 @@ static bool decide(struct saver *s, bool move, struct wml_err *err)
 
 static bool write_tensor(struct saver *s, struct wml_tensor *t, struct wml_err *err)
 {
-    struct out_sink sink = {s->m, &s->data};
+    struct out_sink sink = {s, &s->data};
     struct wml_span bytes;
     uint64_t n = size_of(t), align = n >= BIG ? ALIGN_BIG : ALIGN_SMALL;
     if (!wml_out_pad(&s->data, (s->data.offset + align - 1) / align * align, err)) return false;
@@ -212,18 +229,21 @@ static bool open_source(void *arg, struct wml_tensor *t)
 
 static bool write_model(struct saver *s, struct wml_err *err)
 {
-    struct out_sink out = {s->m, &s->model};
+    struct out_sink out = {s, &s->model};
     struct wml_sink sink = {&out, write_bytes};
     struct placing p = {s, err, false};
-    if (!wml_model_each_tensor(s->m, open_source, &p)) return false;
-    uint64_t size = wml_pb_measure(&wml_pb_model, s->m);
-    if (size > PROTO_MAX) {
-        wml_fail(err, WML_E_UNSUPPORTED, "the model would be a protobuf of %" PRIu64 " bytes: the limit is 2 GiB", size);
-        return wml_hint(err, "let the weights go to a data file beside it");
-    }
-    s->saved.model_bytes = size;
-    return wml_out_open(&s->model, s->path, err) && wml_out_reserve(&s->model, size, err) && wml_pb_encode(&wml_pb_model, s->m, &sink, err) &&
+    return wml_model_each_tensor(s->m, open_source, &p) && wml_out_open(&s->model, s->path, err) &&
+           wml_out_reserve(&s->model, s->saved.model_bytes, err) && wml_pb_encode(&wml_pb_model, s->m, &sink, err) &&
            wml_out_finish(&s->model, err);
+}
+
+/* Before anything is written. */
+static bool measure(struct saver *s, struct wml_err *err)
+{
+    uint64_t size = s->saved.model_bytes = wml_pb_measure(&wml_pb_model, s->m);
+    if (size <= PROTO_MAX) return true;
+    wml_fail(err, WML_E_UNSUPPORTED, "the model would be a protobuf of %" PRIu64 " bytes: the limit is 2 GiB", size);
+    return wml_hint(err, "let the weights go to a data file beside it");
 }
 
 static bool start(struct saver *s, const char *default_data, struct wml_err *err)
@@ -265,7 +285,7 @@ bool wml_onnx_save(struct wml_model *m, const char *path, const struct wml_onnx_
     if (!move && s.o.external == WML_EXTERNAL_AUTO && wml_pb_measure(&wml_pb_model, m) > PROTO_MAX &&
         !decide(&s, true, err))
         goto done;
-    if (!write_data(&s, err) || !write_model(&s, err) || !commit(&s, err)) goto done;
+    if (!measure(&s, err) || !write_data(&s, err) || !write_model(&s, err) || !commit(&s, err)) goto done;
     if (saved) *saved = s.saved;
     ok = true;
 done:

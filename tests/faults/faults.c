@@ -7,6 +7,7 @@
  *                kill   SIGKILL before it
  *                int    SIGINT before it
  *                twice  SIGINT before it, and again a moment later
+ *                slow   it and all later ones take a tenth of a second
  *   FAULTS_LOG   file that gets the name of each operation
  *
  * Operations are those that change something: creating, writing, flushing, renaming, removing. */
@@ -73,6 +74,7 @@ static int goes_wrong(enum kind kind, const char *what, const char *path)
     const char *how = setting("FAULTS_HOW");
     note(what, path);
     if (strcmp(how, "full") == 0 && at && now >= at && kind == MAKES) return 1;
+    if (strcmp(how, "slow") == 0 && at && now >= at) nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
     if (now != at) return 0;
     if (strcmp(how, "kill") == 0) raise(SIGKILL);
     if (strcmp(how, "int") == 0) raise(SIGINT);

@@ -3,14 +3,13 @@ or there is none, never a part of one or a model beside weights of another."""
 import hashlib
 import os
 import random
+import re
 import signal
 import subprocess
 import time
 
-import numpy as np
 import onnx
 import pytest
-from onnx import helper
 
 from conftest import WINML
 from qdq_models import Maker
@@ -27,9 +26,13 @@ def model(path, rows, outside=False):
     return path
 
 
-def run(source, out, *args, at=0, how="", log="", **more):
-    env = {**os.environ, "LD_PRELOAD": FAULTS, "FAULTS_DIR": str(out.parent), "FAULTS_AT": str(at), "FAULTS_HOW": how, "FAULTS_LOG": str(log)}
-    return subprocess.run([WINML, "quantize", "-m", source, "-o", out, "--overwrite", *args], env=env, capture_output=True, text=True, timeout=60, **more)
+def settings(folder, at=0, how="", log=""):
+    return {**os.environ, "LD_PRELOAD": FAULTS, "FAULTS_DIR": str(folder), "FAULTS_AT": str(at), "FAULTS_HOW": how, "FAULTS_LOG": str(log)}
+
+
+def run(source, out, *args, **fault):
+    return subprocess.run([WINML, "quantize", "-m", source, "-o", out, "--overwrite", *args], env=settings(out.parent, **fault), capture_output=True,
+                          text=True, timeout=60)
 
 
 def files(folder):
@@ -133,3 +136,40 @@ def test_any_moment(tmp_path):
         if number != signal.SIGKILL:
             assert p.returncode in (0, 1, -number) and (p.returncode != 1 or "Aborted!" in said), said
     assert run(source, out, *args).returncode == 0 and seen(out.parent) == wanted
+
+
+def on_a_terminal(wanted, *args, env):
+    """Runs until that is on display, then presses Ctrl-C; what was shown."""
+    import pty
+    fd, terminal = pty.openpty()
+    env = {**env, "TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "120"}
+    env.pop("CI", None)
+    p = subprocess.Popen([WINML, "quantize", *args], stdin=terminal, stdout=terminal, stderr=terminal, env=env)
+    os.close(terminal)
+    text, shown = "", False
+    while True:
+        try:
+            part = os.read(fd, 65536).decode(errors="replace")
+        except OSError: # the program has ended
+            break
+        text += part
+        if not shown and re.search(wanted, text):
+            p.send_signal(signal.SIGINT)
+            shown = True
+    os.close(fd)
+    assert p.wait(30) == 1 and shown and "Aborted!" in text, text[-2000:]
+    return text
+
+
+def test_progress(tmp_path):
+    """How far, how fast, how long still: on a terminal, of calibration and of writing, both of which Ctrl-C ends. Elsewhere one line a stage."""
+    source, out = model(tmp_path / "m.onnx", 64), tmp_path / "out" / "q.onnx"
+    text = on_a_terminal(r"Calibrating .* \d+% .*/1,000,000 samples  \d+ samples/s  .* left", "-m", source, "-o", out, "-p", "int8", "--samples", "1000000",
+                         env=os.environ)
+    assert "\r" in text and os.listdir(out.parent) == []
+    large = model(tmp_path / "large.onnx", 60_000)
+    on_a_terminal(r"Saving .* \d+% .*\d/3\d MB  [\d.]+ MB/s  \d+ s left", "-m", large, "-o", out, "-p", "dynamic", env=settings(out.parent, at=1, how="slow"))
+    assert os.listdir(out.parent) == []
+    done = run(source, out, "-p", "int8", "--no-accuracy")
+    assert done.returncode == 0 and [line.split()[0] for line in done.stderr.splitlines()] == ["Reading", "Calibrating", "Quantization", "Saving"]
+    assert not re.search(r"\r|\x1b|%|left", done.stderr)
