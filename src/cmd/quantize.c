@@ -1,4 +1,4 @@
-/* winml quantize: integers instead of floats, and how much that costs in accuracy. */
+/* winml quantize: integers and half floats instead of floats, and how much that costs in accuracy. */
 #include <stddef.h>
 
 #include "cmd/cmd.h"
@@ -11,6 +11,8 @@ struct quantize_args {
     struct wml_opt_str model, output, config, method, weight_type, activation_type, data, tokenizer, preprocessor, cache, overrides, task, model_id;
     struct wml_opt_list precision, op_types, exclude, shapes, dims;
     struct wml_opt_flag overwrite, per_channel, symmetric, reduce_range, contrib, accuracy, equalize;
+    struct wml_opt_list keep;
+    struct wml_opt_flag keep_io;
     struct wml_opt_int samples, seed, bins;
     struct wml_opt_num percentile;
     struct wml_target_args target;
@@ -22,7 +24,7 @@ static const struct wml_opt opts[] = {
     WML_OPT_STR('m', "model", model, "FILE", WML_OPT_REQUIRED | WML_OPT_PATH | WML_OPT_EXISTS, NULL, "ONNX model"),
     WML_OPT_STR('o', "output", output, "FILE", WML_OPT_PATH, NULL, "output file (default: beside the model, named after the precision)"),
     WML_OPT_FLAG(0, "overwrite", overwrite, 0, "no", "replace an existing output"),
-    WML_OPT_LIST('p', "precision", precision, "NAME", 0, "auto, int8, int16, w8a16, w16a8, dynamic; repeated: one after another"),
+    WML_OPT_LIST('p', "precision", precision, "NAME", 0, "auto, int8, int16, w8a16, w16a8, dynamic, fp16, bf16; repeated: one after another"),
     WML_OPT_INT(0, "samples", samples, "N", 0, 1, 1e6, "10", "calibration samples"),
     WML_OPT_STR(0, "method", method, "minmax|moving-average|entropy|percentile|mse|kl", 0, "minmax", "how ranges are found"),
     WML_OPT_STR(0, "calibration-data", data, "PATH", WML_OPT_PATH | WML_OPT_EXISTS, NULL,
@@ -46,6 +48,8 @@ static const struct wml_opt opts[] = {
     WML_OPT_LIST(0, "op-type", op_types, "NAME", 0, "quantise these operators only; repeatable"),
     WML_OPT_LIST(0, "exclude", exclude, "NODE", 0, "leave these nodes alone, * and ? allowed; repeatable"),
     WML_OPT_FLAG(0, "contrib-qdq", contrib, 0, "no", "16- and 4-bit Q/DQ of com.microsoft instead of opset 21"),
+    WML_OPT_FLAG(0, "keep-io-types", keep_io, 0, "yes", "inputs and outputs stay float (fp16, bf16)"),
+    WML_OPT_LIST(0, "keep-op", keep, "NAME", 0, "operators that stay float (fp16, bf16); repeatable"),
     WML_OPT_FLAG(0, "accuracy", accuracy, 0, NULL, "run source and result and compare (default: models up to 2 GiB that run within 3 s)"),
     WML_OPT_GROUP(target, wml_target_args, wml_opts_target),
     WML_OPT_STR(0, "task", task, "TASK", 0, NULL, "chooses the data of the Python tool; here data come by --calibration-data"),
@@ -101,7 +105,8 @@ static struct wml_quant_opts quant_opts(const struct quantize_args *a, struct wm
     return (struct wml_quant_opts){
         .weight = type_of(&a->weight_type), .activation = type_of(&a->activation_type), .per_channel = a->per_channel.v,
         .symmetric_weight = s, .symmetric_activation = s, .reduce_range = a->reduce_range.v, .contrib = a->contrib.v, .equalize = a->equalize.v,
-        .op_types = patterns(&a->op_types, arena), .exclude = patterns(&a->exclude, arena)};
+        .op_types = patterns(&a->op_types, arena), .exclude = patterns(&a->exclude, arena),
+        .keep = patterns(&a->keep, arena), .convert_io = !a->keep_io.v};
 }
 
 static bool run(const struct wml_call *call, struct wml_err *err)
@@ -128,12 +133,12 @@ static bool run(const struct wml_call *call, struct wml_err *err)
 }
 
 const struct wml_command wml_command_quantize = {
-    .name = "quantize", .group = "Build", .summary = "Make a float ONNX model one of integers",
+    .name = "quantize", .group = "Build", .summary = "Make a float ONNX model one of integers or half floats",
     .about = "Static quantisation runs the model on samples for the ranges of its values, then puts QuantizeLinear and "
              "DequantizeLinear where ONNX Runtime's quantizer would, with the same numbers. Weights are converted while the file is "
              "written. The result is compared with the float model before it appears under its name.",
     .examples = "winml quantize -m model.onnx -p w8a16 --calibration-data samples.npz\n"
                 "winml quantize -m model.onnx -p int8 --per-channel --ep qnn -o ints.onnx\n"
-                "winml quantize -m model.onnx -p dynamic",
+                "winml quantize -m model.onnx -p fp16 -o half.onnx",
     .opts = opts, .args_size = sizeof(struct quantize_args), .formats = "text|json", .run = run,
 };

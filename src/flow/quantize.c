@@ -97,6 +97,13 @@ static bool apply(struct wml_quantize_run *r, struct wml_quantize_step *s, struc
     return true;
 }
 
+static bool has_method(const struct wml_quantize_run *r, const char *name)
+{
+    for (size_t i = 0; i < r->n_steps; i++)
+        if (strcmp(r->step[i].method->name, name) == 0) return true;
+    return false;
+}
+
 /* Answers that got worse are shown, not judged: how much is too much, the user knows. */
 static bool measure(struct wml_quantize_run *r, struct wml_err *err)
 {
@@ -107,6 +114,8 @@ static bool measure(struct wml_quantize_run *r, struct wml_err *err)
     if (a->accuracy == WML_VERIFY_OFF) r->accuracy_note = "not measured: switched off";
     else if (!asked && r->staged.bytes_before > ACCURACY_AUTO_MAX)
         r->accuracy_note = "not measured: a model above 2 GiB takes long to run; ask with --accuracy";
+    else if (!asked && has_method(r, "bf16"))
+        r->accuracy_note = "not measured: ONNX Runtime's CPU kernels hardly take bfloat16";
     if (r->accuracy_note) return true;
     samples.cx = r->calibration.samples ? NULL : r->cx; /* calibration has told it */
     wml_model_ranges(r->model, &r->arena, &samples.feed);

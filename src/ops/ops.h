@@ -38,6 +38,7 @@ struct wml_op_group {
 /* NULL when the operator has no row. */
 const struct wml_op *wml_op_find(struct wml_str domain, struct wml_str name);
 bool wml_op_has(const struct wml_node *n, unsigned flags); /* all of the flags */
+bool wml_op_is_function(const struct wml_node *n); /* the model itself defines the operator */
 /* Same inputs give the same outputs and nothing else happens: may be folded, merged, removed when
  * unused. Sub-graphs are looked into; nodes of model functions and unknown domains are not pure. */
 bool wml_op_is_pure(const struct wml_node *n);

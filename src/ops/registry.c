@@ -33,7 +33,7 @@ bool wml_op_has(const struct wml_node *n, unsigned flags)
     return op && (op->flags & flags) == flags;
 }
 
-static bool is_function(const struct wml_node *n)
+bool wml_op_is_function(const struct wml_node *n)
 {
     const struct wml_model *m = n->graph->model;
     for (size_t i = 0; i < m->function.len; i++)
@@ -49,7 +49,7 @@ static bool is_free_of(const struct wml_node *n, unsigned bad)
     const struct wml_op *op = wml_op_find(n->domain, n->op_type);
     const struct wml_graph *sub;
     if (op ? (op->flags & bad) != 0 : !is_onnx(n->domain)) return false;
-    if (is_function(n)) return false;
+    if (wml_op_is_function(n)) return false;
     for (size_t k = 0; (sub = wml_node_subgraph(n, k)); k++)
         for (const struct wml_node *inner = sub->first; inner; inner = inner->next)
             if (!is_free_of(inner, bad)) return false;
