@@ -25,7 +25,6 @@ struct run {
     struct wml_arena *arena;
     size_t n;
     unsigned threads;
-    bool told; /* of the samples, what there is to tell */
 };
 
 /* What the cores share while they go from tensor to tensor. */
@@ -189,8 +188,6 @@ static bool try(struct run *r, struct wml_model *m, struct wml_value *const *wan
 {
     struct wml_samples_spec samples = spec->samples;
     size_t n_inputs = 0;
-    samples.cx = r->told ? NULL : r->cx;
-    r->told = true;
     wml_model_ranges(m, r->arena, &samples.feed);
     r->calib = wml_calib_new(method, &spec->range, 1, err);
     bool ok = r->calib && open_session(r, m, want, err) && find_outputs(r, want, err);

@@ -66,7 +66,7 @@ static struct wml_samples_spec samples_of(struct wml_quantize_run *r)
     const struct wml_quantize_args *a = r->args;
     const char *folder = wml_arena_cstr(&r->arena, wml_path_dir(wml_str(a->model)));
     return (struct wml_samples_spec){.data = a->data, .count = a->samples, .tokenizer = a->tokenizer ? a->tokenizer : folder,
-                                     .preprocessor = a->preprocessor ? a->preprocessor : folder,
+                                     .preprocessor = a->preprocessor ? a->preprocessor : folder, .cx = r->cx, .kept = &r->samples,
                                      .feed = {.seed = a->seed, .shape = a->shape, .n_shapes = a->n_shapes, .dim = a->dim, .n_dims = a->n_dims}};
 }
 
@@ -117,7 +117,6 @@ static bool measure(struct wml_quantize_run *r, struct wml_err *err)
     else if (!asked && has_method(r, "bf16"))
         r->accuracy_note = "not measured: ONNX Runtime's CPU kernels hardly take bfloat16";
     if (r->accuracy_note) return true;
-    samples.cx = r->calibration.samples ? NULL : r->cx; /* calibration has told it */
     wml_model_ranges(r->model, &r->arena, &samples.feed);
     if (wml_accuracy_measure(r->cx, a->model, r->staged.path, &samples, asked ? 0 : ACCURACY_AUTO_MS, &r->accuracy, &why)) return true;
     bool source = wml_str_starts(wml_str(why.msg), "the source");
@@ -133,6 +132,7 @@ static bool measure(struct wml_quantize_run *r, struct wml_err *err)
 
 static void release(struct wml_quantize_run *r, struct wml_err *err)
 {
+    wml_samples_drop(&r->samples);
     wml_accuracy_release(&r->accuracy);
     wml_calibration_release(&r->calibration);
     wml_model_free(r->model);

@@ -30,6 +30,7 @@ struct wml_quantize_run {
     const char *precision; /* "w8a16", "int4 -> fp16" */
     struct wml_quantize_step *step;
     size_t n_steps;
+    struct wml_samples *samples; /* what was read, for calibration and comparison; or NULL */
     struct wml_calibration calibration;
     struct wml_accuracy accuracy;
     const char *accuracy_note; /* why it was not measured, or NULL */

@@ -1,4 +1,4 @@
-/* Samples for calibration. Files of arrays are read once and cut along their axis of samples. */
+/* Samples for calibration. Files of arrays are mapped once and cut along their axis of samples. */
 #include "flow/samples.h"
 
 #include <inttypes.h>
@@ -7,16 +7,26 @@
 #include "flow/samples_text.h"
 #include "os/file.h"
 #include "os/path.h"
+#include "os/thread.h"
 #include "text/npy.h"
+
+struct file { /* with one sample */
+    const char *path;
+    struct wml_npys arrays;
+    bool is_kept;
+};
 
 struct wml_samples {
     struct wml_samples_spec spec;
-    const struct wml_io *input;
+    bool is_kept; /* whoever opened it is not its owner */
+    struct wml_io *input;
     size_t n_inputs, count;
     struct wml_arena arena;
     struct wml_npys arrays;           /* one file with all samples */
     int64_t *step;                    /* per array: rows of its first axis that one sample takes; 0: that axis is dropped */
-    WML_VEC(const char *) file;       /* or one file per sample */
+    WML_VEC(struct file) file;        /* or one file per sample */
+    struct wml_mutex *lock;           /* of what they keep */
+    uint64_t bytes;                   /* so much */
     struct wml_texts *texts;          /* or texts */
     struct wml_pictures *pictures;    /* or pictures */
     const char *text;
@@ -78,11 +88,13 @@ static bool list_folder(struct wml_samples *s, struct wml_err *err)
         if (list.v.at[i].is_dir || !wml_str_ends(list.v.at[i].name, ".npz")) continue;
         wml_buf_clear(&path);
         wml_path_join(&path, wml_str(s->spec.data), list.v.at[i].name);
-        WML_PUSH_IN(&s->arena, &s->file, wml_arena_cstr(&s->arena, wml_buf_view(&path)));
+        struct file one = {.path = wml_arena_cstr(&s->arena, wml_buf_view(&path))};
+        WML_PUSH(&s->file, one);
     }
     wml_buf_release(&path);
     wml_dir_list_release(&list);
     s->count = s->file.len;
+    s->lock = s->file.len ? wml_mutex_new() : NULL;
     return true;
 }
 
@@ -111,13 +123,60 @@ static bool open_data(struct wml_samples *s, struct wml_err *err)
     return true;
 }
 
+static void copy_inputs(struct wml_samples *s, const struct wml_io *input, size_t n)
+{
+    s->n_inputs = n;
+    s->input = WML_NEW_ARRAY(&s->arena, struct wml_io, n + 1);
+    for (size_t i = 0; i < n; i++) {
+        size_t rank = input[i].has_shape ? input[i].rank : 0;
+        int64_t *dim = WML_NEW_ARRAY(&s->arena, int64_t, rank + 1);
+        const char **symbol = WML_NEW_ARRAY(&s->arena, const char *, rank + 1);
+        for (size_t d = 0; d < rank; d++) {
+            dim[d] = input[i].dim[d];
+            symbol[d] = wml_arena_cstr(&s->arena, wml_str(input[i].symbol ? input[i].symbol[d] : ""));
+        }
+        s->input[i] = input[i];
+        s->input[i].name = wml_arena_cstr(&s->arena, wml_str(input[i].name));
+        s->input[i].dim = dim;
+        s->input[i].symbol = symbol;
+    }
+}
+
+static bool are_same(const struct wml_io *a, const struct wml_io *b)
+{
+    if (strcmp(a->name, b->name) != 0 || a->kind != b->kind || a->dtype != b->dtype || a->has_shape != b->has_shape) return false;
+    if (!a->has_shape) return true;
+    if (a->rank != b->rank) return false;
+    for (size_t d = 0; d < a->rank; d++)
+        if (a->dim[d] != b->dim[d] || strcmp(a->symbol ? a->symbol[d] : "", b->symbol ? b->symbol[d] : "") != 0) return false;
+    return true;
+}
+
+static bool serves(const struct wml_samples *s, const struct wml_samples_spec *spec, const struct wml_io *input, size_t n)
+{
+    bool same = s && s->n_inputs == n && s->spec.count == spec->count && strcmp(s->spec.data, spec->data) == 0;
+    for (size_t i = 0; same && i < n; i++) same = are_same(&s->input[i], &input[i]);
+    return same;
+}
+
 bool wml_samples_open(const struct wml_samples_spec *spec, const struct wml_io *input, size_t n, struct wml_samples **out,
                       struct wml_err *err)
 {
+    bool keep = spec->data && spec->kept;
+    if (keep && serves(*spec->kept, spec, input, n)) {
+        *out = *spec->kept;
+        return true;
+    }
     struct wml_samples *s = wml_xcalloc(1, sizeof *s);
-    *s = (struct wml_samples){.spec = *spec, .input = input, .n_inputs = n, .count = spec->count, .text = "random data"};
+    *s = (struct wml_samples){.spec = *spec, .count = spec->count, .text = "random data"};
+    copy_inputs(s, input, n);
     bool ok = !spec->data || open_data(s, err);
     if (ok && s->count > spec->count) s->count = spec->count;
+    if (ok && keep) {
+        wml_samples_drop(spec->kept);
+        s->is_kept = true;
+        *spec->kept = s;
+    }
     if (ok) *out = s;
     else wml_samples_close(s);
     return ok;
@@ -125,12 +184,22 @@ bool wml_samples_open(const struct wml_samples_spec *spec, const struct wml_io *
 
 void wml_samples_close(struct wml_samples *s)
 {
-    if (!s) return;
+    if (!s || s->is_kept) return;
+    for (size_t i = 0; i < s->file.len; i++) wml_npys_release(&s->file.at[i].arrays);
+    WML_VEC_RELEASE(&s->file);
+    wml_mutex_free(s->lock);
     wml_npys_release(&s->arrays);
     wml_texts_close(s->texts);
     wml_pictures_close(s->pictures);
     wml_arena_release(&s->arena);
     free(s);
+}
+
+void wml_samples_drop(struct wml_samples **kept)
+{
+    if (*kept) (*kept)->is_kept = false;
+    wml_samples_close(*kept);
+    *kept = NULL;
 }
 
 size_t wml_samples_count(const struct wml_samples *s)
@@ -161,17 +230,49 @@ static struct wml_npy cut(const struct wml_samples *s, size_t a, size_t i)
     return v;
 }
 
-bool wml_samples_make(const struct wml_samples *s, size_t i, struct wml_feed *out, struct wml_err *err)
+static uint64_t bytes_of(const struct wml_npys *a)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < a->v.len; i++) bytes += a->v.at[i].data.len;
+    return bytes;
+}
+
+/* The arrays of a file: those that are kept, or *own, which the caller releases. */
+static bool read_file(struct wml_samples *s, struct file *f, struct wml_npys *own, const struct wml_npys **out, struct wml_err *err)
+{
+    wml_mutex_lock(s->lock);
+    bool found = f->is_kept;
+    wml_mutex_unlock(s->lock);
+    *out = found ? &f->arrays : own;
+    if (found) return true;
+    if (!wml_npy_load(f->path, own, err)) return false;
+    wml_mutex_lock(s->lock);
+    uint64_t bytes = bytes_of(own);
+    if (!f->is_kept && s->bytes + bytes <= WML_SAMPLES_KEEP) {
+        s->bytes += bytes;
+        f->arrays = *own;
+        f->is_kept = true;
+        *own = (struct wml_npys){0};
+        *out = &f->arrays;
+    }
+    wml_mutex_unlock(s->lock);
+    return true;
+}
+
+bool wml_samples_make(struct wml_samples *s, size_t i, struct wml_feed *out, struct wml_err *err)
 {
     struct wml_feed_spec feed = s->spec.feed;
+    struct wml_npys own = {0};
+    const struct wml_npys *arrays = &own;
+    bool ok = true;
     feed.seed += i;
-    feed.data = s->file.len ? s->file.at[i] : NULL;
     if (s->pictures) return wml_pictures_make(s->pictures, i, s->input, s->n_inputs, out, err);
     if (s->texts) return wml_texts_make(s->texts, i, s->input, s->n_inputs, &feed, out, err);
-    if (!s->arrays.v.len) return wml_feed_make(s->input, s->n_inputs, &feed, out, err);
-    struct wml_npys sample = {0};
-    for (size_t a = 0; a < s->arrays.v.len; a++) WML_PUSH(&sample.v, cut(s, a, i));
-    bool ok = wml_feed_arrays(s->input, s->n_inputs, &sample, s->spec.data, out, err);
-    WML_VEC_RELEASE(&sample.v);
+    if (!s->spec.data) return wml_feed_make(s->input, s->n_inputs, &feed, out, err);
+    if (s->file.len) ok = read_file(s, &s->file.at[i], &own, &arrays, err);
+    else
+        for (size_t a = 0; a < s->arrays.v.len; a++) WML_PUSH(&own.v, cut(s, a, i));
+    ok = ok && wml_feed_arrays(s->input, s->n_inputs, arrays, s->file.len ? s->file.at[i].path : s->spec.data, out, err);
+    wml_npys_release(&own);
     return ok;
 }

@@ -10,6 +10,8 @@
 #include "ort/session.h"
 #include "worker/feed.h"
 
+struct wml_samples;
+
 struct wml_samples_spec {
     const char *data;   /* file or folder; NULL: generate */
     const char *tokenizer; /* of texts: a folder or a file */
@@ -17,18 +19,23 @@ struct wml_samples_spec {
     struct wml_ctx *cx; /* for what is told of pictures; NULL: nothing */
     size_t count;       /* at most that many */
     struct wml_feed_spec feed; /* of generated ones: seed (that of the first), shapes, ranges */
+    /* What was read is held here for whoever opens the same data for the same inputs next; wml_samples_drop. NULL: it is not. */
+    struct wml_samples **kept;
 };
 
-struct wml_samples;
-/* input: of the session, must outlive the samples. WML_E_USAGE: names or shapes do not fit. */
+/* Bytes that are held in memory of many files; what is above is read again when it is needed. */
+#define WML_SAMPLES_KEEP (UINT64_C(128) << 20)
+
+/* input: of a session; copied. WML_E_USAGE: names or shapes do not fit. */
 bool wml_samples_open(const struct wml_samples_spec *spec, const struct wml_io *input, size_t n, struct wml_samples **out,
                       struct wml_err *err);
 void wml_samples_close(struct wml_samples *s);
+void wml_samples_drop(struct wml_samples **kept);
 size_t wml_samples_count(const struct wml_samples *s); /* 1 or more */
 /* "random data", "arrays of x.npz"; lives as long as s. */
 const char *wml_samples_text(const struct wml_samples *s);
 bool wml_samples_are_random(const struct wml_samples *s);
 /* Sample i into out (wml_feed_release). May be called from several threads. */
-bool wml_samples_make(const struct wml_samples *s, size_t i, struct wml_feed *out, struct wml_err *err);
+bool wml_samples_make(struct wml_samples *s, size_t i, struct wml_feed *out, struct wml_err *err);
 
 #endif

@@ -1,11 +1,10 @@
 /* Pictures as samples: all are looked at when they are opened, so that those which cannot be read do not count. */
 #include "flow/samples_images.h"
 
+#include "flow/samples.h"
 #include "os/file.h"
 #include "os/path.h"
 #include "task/image.h"
-
-static const uint64_t KEEP_MAX = UINT64_C(128) << 20; /* bytes of prepared pictures */
 
 struct kept {
     const char *path;
@@ -76,7 +75,7 @@ static bool read_all(struct wml_pictures *p, size_t max, struct wml_ctx *cx, str
     while (wml_images_next(&p->list, &p->plan, cx, &picture, &path, err)) {
         uint64_t bytes = (uint64_t)picture.width * picture.height * 3;
         struct kept one = {path, picture};
-        if (p->bytes + bytes > KEEP_MAX) wml_picture_release(&one.picture);
+        if (p->bytes + bytes > WML_SAMPLES_KEEP) wml_picture_release(&one.picture);
         else p->bytes += bytes;
         WML_PUSH(&p->v, one);
         wml_note_progress(cx, "Reading pictures", p->path, p->list.next, p->list.path.len, "files");

@@ -179,7 +179,9 @@ const struct wml_npy *wml_npys_find(const struct wml_npys *a, struct wml_str nam
 void wml_npys_release(struct wml_npys *a)
 {
     for (size_t i = 0; i < a->owned.len; i++) free(a->owned.at[i]);
+    for (size_t i = 0; i < a->map.len; i++) wml_map_close(&a->map.at[i]);
     WML_VEC_RELEASE(&a->owned);
+    WML_VEC_RELEASE(&a->map);
     WML_VEC_RELEASE(&a->v);
     wml_arena_release(&a->arena);
     *a = (struct wml_npys){0};
@@ -187,16 +189,14 @@ void wml_npys_release(struct wml_npys *a)
 
 static bool load_file(const char *path, struct wml_npys *out, struct wml_err *err)
 {
-    struct wml_buf text = {0};
-    if (!wml_file_read(path, UINT64_C(8) << 30, &text, err)) {
-        wml_buf_release(&text);
-        return false;
-    }
-    WML_PUSH(&out->owned, (void *)text.ptr);
-    struct wml_span bytes = {(const unsigned char *)text.ptr, text.len};
+    struct wml_map_file map;
+    if (!wml_map_open(path, &map, err)) return false;
+    WML_PUSH(&out->map, map);
+    struct wml_span bytes = map.bytes;
     bool ok = bytes.len >= 4 && memcmp(bytes.ptr, "PK", 2) == 0
                   ? wml_npz_parse(bytes, out, err)
                   : wml_npy_parse(bytes, wml_path_stem(wml_str(path)), out, err);
+    wml_map_drop(bytes); /* checksums have brought all of it in; few want all of it at a time */
     return ok || wml_wrap(err, "%s", path);
 }
 

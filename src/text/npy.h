@@ -7,6 +7,7 @@
 #include "base/dtype.h"
 #include "base/rd.h"
 #include "base/vec.h"
+#include "os/map.h"
 
 enum { WML_NPY_MAX_RANK = 32 };
 
@@ -21,7 +22,8 @@ struct wml_npy {
 struct wml_npys {
     struct wml_arena arena;
     WML_VEC(struct wml_npy) v;
-    WML_VEC(void *) owned; /* inflated members and file contents */
+    WML_VEC(void *) owned; /* inflated members, converted arrays */
+    WML_VEC(struct wml_map_file) map; /* the files: stored arrays lie in them */
 };
 
 void wml_npys_release(struct wml_npys *a);

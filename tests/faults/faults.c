@@ -9,6 +9,7 @@
  *                twice  SIGINT before it, and again a moment later
  *                slow   it and all later ones take a tenth of a second
  *   FAULTS_LOG   file that gets the name of each operation
+ *   FAULTS_READS file that gets the path of each file under the folder that is opened for reading
  *
  * Operations are those that change something: creating, writing, flushing, renaming, removing. */
 #define _GNU_SOURCE
@@ -48,11 +49,10 @@ static int is_watched(int fd)
     return fd >= 0 && fd < FDS && atomic_load(&watched[fd]);
 }
 
-static void note(const char *what, const char *path)
+static void note(const char *log, const char *what, const char *path)
 {
     int (*open_file)(const char *, int, ...) = (int (*)(const char *, int, ...))dlsym(RTLD_NEXT, "open");
     ssize_t (*put)(int, const void *, size_t) = (ssize_t (*)(int, const void *, size_t))dlsym(RTLD_NEXT, "write");
-    const char *log = setting("FAULTS_LOG");
     char line[512];
     int n = snprintf(line, sizeof line, "%s %s\n", what, path), fd = *log ? open_file(log, O_WRONLY | O_CREAT | O_APPEND, 0666) : -1;
     if (fd < 0) return;
@@ -72,7 +72,7 @@ static int goes_wrong(enum kind kind, const char *what, const char *path)
 {
     unsigned at = (unsigned)atoi(setting("FAULTS_AT")), now = atomic_fetch_add(&counted, 1) + 1;
     const char *how = setting("FAULTS_HOW");
-    note(what, path);
+    note(setting("FAULTS_LOG"), what, path);
     if (strcmp(how, "full") == 0 && at && now >= at && kind == MAKES) return 1;
     if (strcmp(how, "slow") == 0 && at && now >= at) nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
     if (now != at) return 0;
@@ -95,6 +95,7 @@ int open(const char *path, int flags, ...)
     FAIL_IF(writes && (flags & O_CREAT) && goes_wrong(MAKES, "create", path));
     int fd = REAL(open, path, flags, mode);
     if (fd >= 0 && fd < FDS) atomic_store(&watched[fd], writes);
+    if (fd >= 0 && under(path) && !writes && !(flags & O_DIRECTORY)) note(setting("FAULTS_READS"), "read", path);
     return fd;
 }
 
