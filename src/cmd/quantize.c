@@ -1,6 +1,7 @@
 /* winml quantize: integers and half floats instead of floats, and how much that costs in accuracy. */
 #include <stddef.h>
 
+#include "base/num.h"
 #include "cmd/cmd.h"
 #include "cmd/shapes.h"
 #include "flow/quantize.h"
@@ -10,10 +11,11 @@ struct quantize_args {
     struct wml_common_args common;
     struct wml_opt_str model, output, config, method, weight_type, activation_type, data, tokenizer, preprocessor, cache, overrides, task, model_id;
     struct wml_opt_list precision, op_types, exclude, shapes, dims;
-    struct wml_opt_flag overwrite, per_channel, symmetric, reduce_range, contrib, accuracy, equalize;
+    struct wml_opt_str block_size, rtn_bits;
+    struct wml_opt_flag overwrite, per_channel, symmetric, reduce_range, contrib, accuracy, equalize, rtn_symmetric, gather;
     struct wml_opt_list keep;
     struct wml_opt_flag keep_io;
-    struct wml_opt_int samples, seed, bins;
+    struct wml_opt_int samples, seed, bins, accuracy_level;
     struct wml_opt_num percentile;
     struct wml_target_args target;
 };
@@ -24,7 +26,8 @@ static const struct wml_opt opts[] = {
     WML_OPT_STR('m', "model", model, "FILE", WML_OPT_REQUIRED | WML_OPT_PATH | WML_OPT_EXISTS, NULL, "ONNX model"),
     WML_OPT_STR('o', "output", output, "FILE", WML_OPT_PATH, NULL, "output file (default: beside the model, named after the precision)"),
     WML_OPT_FLAG(0, "overwrite", overwrite, 0, "no", "replace an existing output"),
-    WML_OPT_LIST('p', "precision", precision, "NAME", 0, "auto, int8, int16, w8a16, w16a8, dynamic, fp16, bf16; repeated: one after another"),
+    WML_OPT_LIST('p', "precision", precision, "NAME", 0,
+                 "auto, int8, int16, w8a16, w16a8, dynamic, fp16, bf16, int4, w4a8, w8a32; repeated: one after another"),
     WML_OPT_INT(0, "samples", samples, "N", 0, 1, 1e6, "10", "calibration samples"),
     WML_OPT_STR(0, "method", method, "minmax|moving-average|entropy|percentile|mse|kl", 0, "minmax", "how ranges are found"),
     WML_OPT_STR(0, "calibration-data", data, "PATH", WML_OPT_PATH | WML_OPT_EXISTS, NULL,
@@ -50,6 +53,12 @@ static const struct wml_opt opts[] = {
     WML_OPT_FLAG(0, "contrib-qdq", contrib, 0, "no", "16- and 4-bit Q/DQ of com.microsoft instead of opset 21"),
     WML_OPT_FLAG(0, "keep-io-types", keep_io, 0, "yes", "inputs and outputs stay float (fp16, bf16)"),
     WML_OPT_LIST(0, "keep-op", keep, "NAME", 0, "operators that stay float (fp16, bf16); repeatable"),
+    WML_OPT_STR(0, "block-size", block_size, "16|32|64|128|256", 0, "128", "elements that share a scale (int4, w4a8, w8a32)"),
+    WML_OPT_FLAG(0, "rtn-symmetric", rtn_symmetric, 0, "yes", "the same precisions: no zero points"),
+    WML_OPT_INT(0, "accuracy-level", accuracy_level, "N", 0, 0, 4, NULL,
+                "the same: what to compute in, 1 float32, 2 float16, 3 bfloat16, 4 int8 (default: the precision's, else the runtime's)"),
+    WML_OPT_FLAG(0, "gather", gather, 0, "no", "the same: tables of Gather, too"),
+    WML_OPT_STR(0, "rtn-bits", rtn_bits, "4|8", WML_OPT_HIDDEN, NULL, "of a build config; the precision says it here"),
     WML_OPT_FLAG(0, "accuracy", accuracy, 0, NULL, "run source and result and compare (default: models up to 2 GiB that run within 3 s)"),
     WML_OPT_GROUP(target, wml_target_args, wml_opts_target),
     WML_OPT_STR(0, "task", task, "TASK", 0, NULL, "chooses the data of the Python tool; here data come by --calibration-data"),
@@ -66,7 +75,9 @@ static bool read_config(const struct wml_call *call, const char *path, struct wm
     static const char *const key[][2] = {{"samples", "samples"}, {"calibration_samples", "samples"}, {"calibration_method", "method"},
                                          {"weight_type", "weight-type"}, {"activation_type", "activation-type"},
                                          {"per_channel", "per-channel"}, {"symmetric", "symmetric"}, {"reduce_range", "reduce-range"},
-                                         {"task", "task"}, {"model_id", "model-id"}, {"seed", "seed"}};
+                                         {"task", "task"}, {"model_id", "model-id"}, {"seed", "seed"},
+                                         {"rtn_bits", "rtn-bits"}, {"rtn_block_size", "block-size"},
+                                         {"rtn_symmetric", "rtn-symmetric"}, {"rtn_accuracy_level", "accuracy-level"}};
     struct wml_json_doc *doc = NULL;
     if (!wml_json_load(path, &doc, err)) return false;
     const struct wml_json_val *quant = wml_json_get(wml_json_root(doc), "quant");
@@ -99,6 +110,12 @@ static enum wml_dtype type_of(const struct wml_opt_str *o)
     return o->v ? wml_dtype_parse(wml_str(o->v)) : WML_UNDEFINED;
 }
 
+static unsigned number_of(const struct wml_opt_str *o)
+{
+    uint64_t v = 0;
+    return o->v && wml_parse_u64(wml_str(o->v), &v) ? (unsigned)v : 0;
+}
+
 static struct wml_quant_opts quant_opts(const struct quantize_args *a, struct wml_arena *arena)
 {
     enum wml_symmetry s = !a->symmetric.set ? WML_SYMMETRY_DEFAULT : a->symmetric.v ? WML_SYMMETRY_ON : WML_SYMMETRY_OFF;
@@ -106,7 +123,9 @@ static struct wml_quant_opts quant_opts(const struct quantize_args *a, struct wm
         .weight = type_of(&a->weight_type), .activation = type_of(&a->activation_type), .per_channel = a->per_channel.v,
         .symmetric_weight = s, .symmetric_activation = s, .reduce_range = a->reduce_range.v, .contrib = a->contrib.v, .equalize = a->equalize.v,
         .op_types = patterns(&a->op_types, arena), .exclude = patterns(&a->exclude, arena),
-        .keep = patterns(&a->keep, arena), .convert_io = !a->keep_io.v};
+        .keep = patterns(&a->keep, arena), .convert_io = !a->keep_io.v,
+        .bits = number_of(&a->rtn_bits), .block_size = number_of(&a->block_size), .asymmetric = !a->rtn_symmetric.v, .gather = a->gather.v,
+        .accuracy_level = (int)a->accuracy_level.v};
 }
 
 static bool run(const struct wml_call *call, struct wml_err *err)

@@ -16,7 +16,9 @@ static bool add_step(struct wml_quantize_run *r, const char *name, const struct 
     }
     if (!s->opts.weight) s->opts.weight = what->weight ? what->weight : WML_U8;
     if (!s->opts.activation) s->opts.activation = what->activation ? what->activation : WML_U8;
-    if (!s->opts.bits) s->opts.bits = what->bits;
+    if (what->bits && s->opts.bits && s->opts.bits != what->bits)
+        wml_quantize_warn(r, "rtn_bits is %u in the config: precision '%s' means %u bits, which it gets", s->opts.bits, name, what->bits);
+    if (what->bits) s->opts.bits = what->bits;
     if (!s->opts.accuracy_level) s->opts.accuracy_level = what->accuracy_level;
     return true;
 }

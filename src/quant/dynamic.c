@@ -174,17 +174,6 @@ static bool convert_graph(void *arg, struct wml_graph *g)
     return true;
 }
 
-/* Weights may be Constant nodes, which nobody reads now. */
-static bool drop_constants(void *arg, struct wml_graph *g)
-{
-    (void)arg;
-    for (struct wml_node *n = g->last, *before; n; n = before) {
-        before = n->prev;
-        if (wml_node_is(n, "Constant") && n->n_out == 1 && n->out[0] && wml_value_is_unused(n->out[0])) wml_node_remove(n);
-    }
-    return true;
-}
-
 /* DynamicQuantizeLinear came with opset 11. */
 static bool prepare(struct wml_quant_run *r, struct wml_err *err)
 {
@@ -207,8 +196,7 @@ static bool apply(struct wml_quant_run *r, struct wml_err *err)
     ok = ok && wml_model_each_graph(r->model, convert_graph, &d);
     if (ok && !r->result->nodes)
         ok = wml_fail(&why, WML_E_UNSUPPORTED, "no MatMul, Gemm, Conv, Gather, LSTM or Attention with a constant float32 weight to quantize");
-    if (ok) wml_model_each_graph(r->model, drop_constants, NULL);
-    if (ok) wml_model_drop_unused(r->model);
+    if (ok) wml_quant_drop_constants(r->model);
     if (!ok) *err = why;
     wml_map_release(&d.weights);
     wml_map_release(&d.activations);

@@ -1,4 +1,4 @@
-/* quant/select.h - which nodes the user's options let a method touch. */
+/* quant/select.h - which nodes the user's options let a method touch, and what is left over afterwards. */
 #ifndef WML_QUANT_SELECT_H
 #define WML_QUANT_SELECT_H
 
@@ -8,5 +8,7 @@
 bool wml_patterns_match(const struct wml_patterns *p, struct wml_str s);
 /* op_types allows the operator and exclude does not name the node. */
 bool wml_quant_selects(const struct wml_quant_opts *o, const struct wml_node *n);
+/* Removes constants that nothing reads now, initializers and Constant nodes, in every graph. */
+void wml_quant_drop_constants(struct wml_model *m);
 
 #endif
