@@ -10,8 +10,8 @@
 #include <math.h>
 #include "base/rng.h"
 #include "quant/kernel_block.c"
-#undef PANEL
-#define load_bits table_load_bits
+#define scale_of table_scale_of /* names that both have */
+#define whole table_whole
 #include "quant/kernel_table.c"
 
 enum { K = 333, COLUMNS = 300 };
