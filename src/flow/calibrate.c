@@ -110,7 +110,9 @@ static bool run_samples(struct run *r, const struct wml_range_method *method, st
             if (!wml_check_cancel(r->cx, err)) return false;
             if (!one_sample(r, i, err)) {
                 wml_wrap(err, "calibration, sample %zu", i + 1);
-                return wml_hint(err, "--input-shape NAME=... gives open sizes the model can run with; --calibration-data gives real inputs");
+                return wml_hint(err, wml_samples_are_random(r->samples)
+                                         ? "--input-shape NAME=... gives open sizes the model can run with; --calibration-data gives real inputs"
+                                         : "`winml inspect -m MODEL` lists the inputs and their shapes");
             }
         }
     return true;

@@ -66,7 +66,7 @@ static struct wml_samples_spec samples_of(struct wml_quantize_run *r)
     const struct wml_quantize_args *a = r->args;
     const char *folder = wml_arena_cstr(&r->arena, wml_path_dir(wml_str(a->model)));
     return (struct wml_samples_spec){.data = a->data, .count = a->samples, .tokenizer = a->tokenizer ? a->tokenizer : folder,
-                                     .preprocessor = a->preprocessor ? a->preprocessor : folder, .cx = r->cx, .kept = &r->samples,
+                                     .preprocessor = a->preprocessor, .beside = folder, .cx = r->cx, .kept = &r->samples,
                                      .feed = {.seed = a->seed, .shape = a->shape, .n_shapes = a->n_shapes, .dim = a->dim, .n_dims = a->n_dims}};
 }
 
@@ -119,10 +119,10 @@ static bool measure(struct wml_quantize_run *r, struct wml_err *err)
     if (r->accuracy_note) return true;
     wml_model_ranges(r->model, &r->arena, &samples.feed);
     if (wml_accuracy_measure(r->cx, a->model, r->staged.path, &samples, asked ? 0 : ACCURACY_AUTO_MS, &r->accuracy, &why)) return true;
-    bool source = wml_str_starts(wml_str(why.msg), "the source");
+    bool source = wml_str_starts(wml_str(why.msg), "the source"), result = wml_str_starts(wml_str(why.msg), "the result");
     if (why.code == WML_E_CANCELLED || asked || !source) {
         *err = why;
-        if (!source && why.code != WML_E_CANCELLED) wml_wrap(err, "the quantized model does not run on the CPU, nothing was written");
+        if (result && why.code != WML_E_CANCELLED) wml_wrap(err, "the quantized model does not run on the CPU, nothing was written");
         return wml_hint(err, "--no-accuracy writes it anyway");
     }
     r->accuracy_note = why.code == WML_E_TIMEOUT ? "not measured: one run takes more than 3 s; ask with --accuracy"

@@ -79,23 +79,35 @@ static bool open_arrays(struct wml_samples *s, struct wml_err *err)
     return true;
 }
 
+static bool fail_empty(const struct wml_samples *s, const char *text, struct wml_err *err)
+{
+    wml_fail(err, WML_E_NOT_FOUND, "the folder %s holds no samples", s->spec.data);
+    if (text) return wml_hint(err, "texts are given file by file: --calibration-data %s", text);
+    return wml_hint(err, "a folder holds pictures, .npz files (one per sample), or .npy files (one per input)");
+}
+
+/* Files of one sample each, or of one input each, which are left to open_arrays. */
 static bool list_folder(struct wml_samples *s, struct wml_err *err)
 {
     struct wml_dir_list list = {0};
     struct wml_buf path = {0};
+    const char *text = NULL;
+    bool arrays = false;
     if (!wml_dir_list(s->spec.data, &list, err)) return false;
     for (size_t i = 0; i < list.v.len; i++) {
-        if (list.v.at[i].is_dir || !wml_str_ends(list.v.at[i].name, ".npz")) continue;
+        if (list.v.at[i].is_dir) continue;
         wml_buf_clear(&path);
         wml_path_join(&path, wml_str(s->spec.data), list.v.at[i].name);
         struct file one = {.path = wml_arena_cstr(&s->arena, wml_buf_view(&path))};
-        WML_PUSH(&s->file, one);
+        if (wml_str_ends(list.v.at[i].name, ".npz")) WML_PUSH(&s->file, one);
+        arrays = arrays || wml_str_ends(list.v.at[i].name, ".npy");
+        if (!text && wml_texts_are(one.path)) text = one.path;
     }
     wml_buf_release(&path);
     wml_dir_list_release(&list);
     s->count = s->file.len;
     s->lock = s->file.len ? wml_mutex_new() : NULL;
-    return true;
+    return s->file.len || arrays || fail_empty(s, text, err);
 }
 
 static bool open_data(struct wml_samples *s, struct wml_err *err)
@@ -103,13 +115,13 @@ static bool open_data(struct wml_samples *s, struct wml_err *err)
     struct wml_str name = wml_path_name(wml_str(s->spec.data));
     bool folder = wml_dir_exists(s->spec.data);
     if (!folder && wml_texts_are(s->spec.data)) {
-        if (!wml_texts_open(s->spec.data, s->spec.tokenizer, s->spec.count, &s->texts, err)) return false;
+        if (!wml_texts_open(s->spec.data, s->spec.tokenizer, s->spec.count, s->input, s->n_inputs, &s->texts, err)) return false;
         s->count = wml_texts_count(s->texts);
         s->text = wml_arena_fmt(&s->arena, "texts of %.*s", WML_ARG(name)).ptr;
         return true;
     }
     if (wml_pictures_are(s->spec.data)) {
-        if (!wml_pictures_open(s->spec.data, s->spec.preprocessor, s->spec.count, s->input, s->n_inputs, &s->spec.feed, s->spec.cx,
+        if (!wml_pictures_open(s->spec.data, s->spec.preprocessor, s->spec.beside, s->spec.count, s->input, s->n_inputs, &s->spec.feed, s->spec.cx,
                                &s->pictures, err))
             return false;
         s->count = wml_pictures_count(s->pictures);
@@ -245,7 +257,7 @@ static bool read_file(struct wml_samples *s, struct file *f, struct wml_npys *ow
     wml_mutex_unlock(s->lock);
     *out = found ? &f->arrays : own;
     if (found) return true;
-    if (!wml_npy_load(f->path, own, err)) return false;
+    if (!wml_npy_load(f->path, own, err)) return wml_hint(err, "numpy.savez writes such files; take out what is none");
     wml_mutex_lock(s->lock);
     uint64_t bytes = bytes_of(own);
     if (!f->is_kept && s->bytes + bytes <= WML_SAMPLES_KEEP) {

@@ -15,7 +15,8 @@ struct wml_samples;
 struct wml_samples_spec {
     const char *data;   /* file or folder; NULL: generate */
     const char *tokenizer; /* of texts: a folder or a file */
-    const char *preprocessor; /* of pictures: as well; NULL: none */
+    const char *preprocessor; /* of pictures: as well; NULL: that in the folder `beside`, where there is one */
+    const char *beside;
     struct wml_ctx *cx; /* for what is told of pictures; NULL: nothing */
     size_t count;       /* at most that many */
     struct wml_feed_spec feed; /* of generated ones: seed (that of the first), shapes, ranges */

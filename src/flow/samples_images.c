@@ -35,15 +35,31 @@ bool wml_pictures_are(const char *path)
     return pictures && !arrays;
 }
 
-static bool load_plan(struct wml_pictures *p, const char *preprocessor, struct wml_ctx *cx, struct wml_err *err)
+/* The file for pictures in a folder; newer models keep it inside of that of the whole processor. */
+static bool find_config(const char *folder, struct wml_buf *path)
+{
+    static const char *const names[] = {"preprocessor_config.json", "processor_config.json"};
+    for (size_t i = 0; i < WML_COUNT(names); i++) {
+        wml_buf_clear(path);
+        wml_path_join(path, wml_str(folder), wml_str(names[i]));
+        if (wml_file_exists(wml_buf_text(path))) return true;
+    }
+    return false;
+}
+
+static bool load_plan(struct wml_pictures *p, const char *preprocessor, const char *beside, struct wml_ctx *cx, struct wml_err *err)
 {
     struct wml_buf path = {0};
+    bool named = preprocessor && !wml_dir_exists(preprocessor), ok = true;
     wml_image_plan_init(&p->plan);
-    if (!preprocessor) return true;
-    bool folder = wml_dir_exists(preprocessor), ok = true;
-    if (folder) wml_path_join(&path, wml_str(preprocessor), WML_STR("preprocessor_config.json"));
-    else wml_buf_cstr(&path, preprocessor);
-    if (!folder || wml_file_exists(wml_buf_text(&path))) ok = wml_image_plan_load(wml_buf_text(&path), &p->plan, cx, err);
+    if (named) wml_buf_cstr(&path, preprocessor);
+    if (named || find_config(preprocessor ? preprocessor : beside, &path)) {
+        ok = wml_image_plan_load(wml_buf_text(&path), &p->plan, cx, err) ||
+             wml_hint(err, "--preprocessor names the model's preprocessor_config.json; copy it from where the model comes from");
+    } else if (preprocessor) {
+        wml_fail(err, WML_E_NOT_FOUND, "%s has no preprocessor_config.json", preprocessor);
+        ok = wml_hint(err, "copy it from where the model comes from; without --preprocessor pictures are resized to the model's size");
+    }
     wml_buf_release(&path);
     return ok;
 }
@@ -84,12 +100,12 @@ static bool read_all(struct wml_pictures *p, size_t max, struct wml_ctx *cx, str
     return err->code == WML_OK;
 }
 
-bool wml_pictures_open(const char *path, const char *preprocessor, size_t max, const struct wml_io *input, size_t n,
+bool wml_pictures_open(const char *path, const char *preprocessor, const char *beside, size_t max, const struct wml_io *input, size_t n,
                        const struct wml_feed_spec *feed, struct wml_ctx *cx, struct wml_pictures **out, struct wml_err *err)
 {
     struct wml_pictures *p = wml_xcalloc(1, sizeof *p);
     p->path = path;
-    bool ok = load_plan(p, preprocessor, cx, err) && wml_image_plan_aim(&p->plan, inputs_of(p, input, n, feed), n, cx, err);
+    bool ok = load_plan(p, preprocessor, beside, cx, err) && wml_image_plan_aim(&p->plan, inputs_of(p, input, n, feed), n, cx, err);
     p->batch = ok && p->plan.batch > 0 ? (size_t)p->plan.batch : 1;
     ok = ok && wml_images_list(path, &p->list, err) && read_all(p, max, cx, err);
     if (ok) {

@@ -10,9 +10,9 @@
 struct wml_pictures;
 /* By the names: a picture file, or a folder without .npz and .npy. */
 bool wml_pictures_are(const char *path);
-/* preprocessor: the file or its folder; NULL, or a folder without it: the model's size and no more. At most max samples. What is
+/* preprocessor: the file or its folder; NULL: that in the folder `beside`, or else the model's size and no more. At most max samples. What is
  * left out or decided is logged. Sizes that the model leaves open come from shapes of the feed, else from the file. */
-bool wml_pictures_open(const char *path, const char *preprocessor, size_t max, const struct wml_io *input, size_t n,
+bool wml_pictures_open(const char *path, const char *preprocessor, const char *beside, size_t max, const struct wml_io *input, size_t n,
                        const struct wml_feed_spec *feed, struct wml_ctx *cx, struct wml_pictures **out, struct wml_err *err);
 void wml_pictures_close(struct wml_pictures *p);
 size_t wml_pictures_count(const struct wml_pictures *p);

@@ -57,8 +57,19 @@ static bool read_lines(struct wml_texts *t, struct wml_str rest, size_t max, str
     return t->v.len || wml_fail(err, WML_E_USAGE, "%s holds no text", t->path);
 }
 
-bool wml_texts_open(const char *path, const char *tokenizer, size_t max, struct wml_texts **out, struct wml_err *err)
+static const struct wml_io *ids_input(const struct wml_io *input, size_t n, struct wml_err *err)
 {
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(input[i].name, "input_ids") == 0) return &input[i];
+    wml_fail(err, WML_E_USAGE, "texts do not fit: the model has no input 'input_ids'");
+    wml_hint(err, "`winml inspect -m MODEL` lists its inputs; --calibration-data takes arrays as well");
+    return NULL;
+}
+
+bool wml_texts_open(const char *path, const char *tokenizer, size_t max, const struct wml_io *input, size_t n, struct wml_texts **out,
+                    struct wml_err *err)
+{
+    if (!ids_input(input, n, err)) return false;
     struct wml_texts *t = wml_xcalloc(1, sizeof *t);
     struct wml_buf bytes = {0};
     t->path = path;
@@ -86,18 +97,14 @@ size_t wml_texts_count(const struct wml_texts *t)
 /* Tokens that the model wants, 0: any number. */
 static bool fixed_length(const struct wml_io *input, size_t n, const struct wml_feed_spec *feed, size_t *length, struct wml_err *err)
 {
-    *length = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (strcmp(input[i].name, "input_ids") != 0) continue;
-        int64_t size = input[i].has_shape && input[i].rank == 2 ? input[i].dim[1] : -1, batch = input[i].has_shape && input[i].rank ? input[i].dim[0] : 1;
-        for (size_t k = 0; k < feed->n_shapes; k++)
-            if (wml_str_is(feed->shape[k].name, "input_ids") && feed->shape[k].rank == 2 && size < 0) size = feed->shape[k].dim[1];
-        if (batch > 1) return wml_fail(err, WML_E_UNSUPPORTED, "input 'input_ids' takes %" PRId64 " texts at a time; texts come one by one", batch);
-        *length = size > 0 ? (size_t)size : 0;
-        return true;
-    }
-    wml_fail(err, WML_E_USAGE, "texts do not fit: the model has no input 'input_ids'");
-    return wml_hint(err, "`winml inspect -m MODEL` lists its inputs; --calibration-data takes arrays as well");
+    const struct wml_io *ids = ids_input(input, n, err);
+    if (!ids) return false;
+    int64_t size = ids->has_shape && ids->rank == 2 ? ids->dim[1] : -1, batch = ids->has_shape && ids->rank ? ids->dim[0] : 1;
+    for (size_t k = 0; k < feed->n_shapes; k++)
+        if (wml_str_is(feed->shape[k].name, "input_ids") && feed->shape[k].rank == 2 && size < 0) size = feed->shape[k].dim[1];
+    if (batch > 1) return wml_fail(err, WML_E_UNSUPPORTED, "input 'input_ids' takes %" PRId64 " texts at a time; texts come one by one", batch);
+    *length = size > 0 ? (size_t)size : 0;
+    return true;
 }
 
 static void add(struct wml_npys *to, const struct wml_io *input, size_t n, const char *name, const int64_t *values, size_t len)
@@ -114,7 +121,7 @@ bool wml_texts_make(const struct wml_texts *t, size_t i, const struct wml_io *in
     struct wml_tok_opts o = {0};
     struct wml_tok_ids ids = {0};
     struct wml_npys arrays = {0};
-    size_t length;
+    size_t length = 0;
     if (!fixed_length(input, n, feed, &length, err)) return false;
     wml_tok_defaults(t->tok, &o);
     o.pad_to = length;

@@ -9,8 +9,9 @@
 struct wml_texts;
 /* By the name: such a file. */
 bool wml_texts_are(const char *path);
-/* tokenizer: a folder, or its file. At most max texts are kept. */
-bool wml_texts_open(const char *path, const char *tokenizer, size_t max, struct wml_texts **out, struct wml_err *err);
+/* tokenizer: a folder, or its file. At most max texts are kept. WML_E_USAGE: the model takes no texts. */
+bool wml_texts_open(const char *path, const char *tokenizer, size_t max, const struct wml_io *input, size_t n, struct wml_texts **out,
+                    struct wml_err *err);
 void wml_texts_close(struct wml_texts *t);
 size_t wml_texts_count(const struct wml_texts *t);
 /* Text i as inputs. A fixed length of input_ids, in the model or in a shape of the feed, is filled up to; where it is open, the

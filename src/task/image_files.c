@@ -87,8 +87,8 @@ static bool load(const struct wml_image_plan *p, const char *path, struct wml_pi
 
 static bool none_readable(const struct wml_images *l, struct wml_err *err)
 {
-    *err = (struct wml_err){0};
-    if (!l->bad || l->bad < l->path.len) return false; /* the end */
+    *err = l->path.len == 1 ? l->why : (struct wml_err){0};
+    if (err->code || !l->bad || l->bad < l->path.len) return false; /* the end */
     wml_fail(err, l->why.code, "none of %zu pictures can be read; the last: %s", l->path.len, l->why.msg);
     return l->why.hint[0] ? wml_hint(err, "%s", l->why.hint) : false;
 }
@@ -105,6 +105,7 @@ bool wml_images_next(struct wml_images *l, const struct wml_image_plan *p, struc
             *err = l->why;
             return false;
         }
+        if (l->path.len == 1) continue; /* an error of its own */
         if (l->bad++ < NAMED) wml_log(cx, WML_LOG_WARN, "left out: %s", l->why.msg);
         else if (l->bad == NAMED + 1) wml_log(cx, WML_LOG_WARN, "more pictures are left out, which are not named");
     }

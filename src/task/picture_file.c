@@ -218,7 +218,10 @@ bool wml_picture_look(struct wml_span file, struct wml_picture_facts *out, struc
         wml_fail(err, WML_E_UNSUPPORTED, "%s files are not read", s->format);
         return wml_hint(err, "save it as PNG or JPEG");
     }
-    if (!file.len) return wml_fail(err, WML_E_FORMAT, "the file is empty");
+    if (!file.len) {
+        wml_fail(err, WML_E_FORMAT, "the file is empty");
+        return wml_hint(err, "copy it again, or take it out");
+    }
     wml_fail(err, WML_E_UNSUPPORTED, "this is no JPEG, PNG, BMP or GIF file");
     return wml_hint(err, "save it as PNG or JPEG");
 }

@@ -178,7 +178,7 @@ static bool take_all(struct wml_feed *f, const struct wml_io *input, size_t n, c
 {
     if (!check_names(input, n, arrays, path, err)) return false;
     for (size_t i = 0; i < n; i++)
-        if (!take(f, &input[i], wml_npys_find(arrays, wml_str(input[i].name)), err)) return false;
+        if (!take(f, &input[i], wml_npys_find(arrays, wml_str(input[i].name)), err)) return wml_wrap(err, "%s", path);
     return true;
 }
 
