@@ -18,6 +18,8 @@ struct quantize_args {
     struct wml_opt_int samples, seed, bins, accuracy_level;
     struct wml_opt_num percentile;
     struct wml_target_args target;
+    struct wml_opt_int rank;
+    struct wml_opt_str html;
 };
 
 #define ARGS struct quantize_args
@@ -60,6 +62,8 @@ static const struct wml_opt opts[] = {
     WML_OPT_FLAG(0, "gather", gather, 0, "no", "the same: tables of Gather, too"),
     WML_OPT_STR(0, "rtn-bits", rtn_bits, "4|8", WML_OPT_HIDDEN, NULL, "of a build config; the precision says it here"),
     WML_OPT_FLAG(0, "accuracy", accuracy, 0, NULL, "run source and result and compare (default: models up to 2 GiB that run within 3 s)"),
+    WML_OPT_INT(0, "rank", rank, "N", 0, 1, 1e6, NULL, "show the N tensors that lose most; JSON has all"),
+    WML_OPT_STR(0, "report", html, "FILE", WML_OPT_PATH, NULL, "HTML report, one self-contained file, with the ranking of tensors"),
     WML_OPT_GROUP(target, wml_target_args, wml_opts_target),
     WML_OPT_STR(0, "task", task, "TASK", 0, NULL, "chooses the data of the Python tool; here data come by --calibration-data"),
     WML_OPT_STR(0, "model-id", model_id, "ID", 0, NULL, "the same"),
@@ -139,6 +143,7 @@ static bool run(const struct wml_call *call, struct wml_err *err)
         .has_target = a->target.ep.v || a->target.device.v, .method = a->method.v,
         .range = {.bins = (unsigned)a->bins.v, .percentile = a->percentile.v}, .samples = (size_t)a->samples.v, .seed = (uint64_t)a->seed.v,
         .data = a->data.v, .tokenizer = a->tokenizer.v, .preprocessor = a->preprocessor.v, .cache = a->cache.v,
+        .rank = (size_t)a->rank.v, .html = a->html.v,
         .accuracy = !a->accuracy.set ? WML_VERIFY_AUTO : a->accuracy.v ? WML_VERIFY_ON : WML_VERIFY_OFF};
     if (!wml_cmd_target(&a->target, call->arena, &in.target, err)) return false;
     if (!wml_cmd_shapes_parse(&a->shapes, &a->dims, call->arena, &shapes, err)) return false;

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 
+#include "flow/output.h"
 #include "flow/ranges.h"
 #include "flow/source.h"
 #include "graph/edit.h"
@@ -130,10 +131,27 @@ static bool measure(struct wml_quantize_run *r, struct wml_err *err)
     return true;
 }
 
+static bool rank(struct wml_quantize_run *r, struct wml_err *err)
+{
+    const struct wml_quantize_args *a = r->args;
+    struct wml_samples_spec samples = samples_of(r);
+    samples.cx = NULL; /* what there is to tell, was told before */
+    if (!a->rank && !a->html) return true;
+    return wml_rank_measure(r->cx, a->model, r->staged.path, &samples, &r->rank, err) || wml_wrap(err, "the ranking of tensors");
+}
+
+static bool prepare(struct wml_quantize_run *r, const char *output, struct wml_err *err)
+{
+    const struct wml_quantize_args *a = r->args;
+    return wml_staged_prepare(&r->staged, a->model, output, a->overwrite, err) &&
+           (!a->html || wml_output_check("HTML report", a->html, a->overwrite, a->model, err));
+}
+
 static void release(struct wml_quantize_run *r, struct wml_err *err)
 {
     wml_samples_drop(&r->samples);
     wml_accuracy_release(&r->accuracy);
+    wml_rank_release(&r->rank);
     wml_calibration_release(&r->calibration);
     wml_model_free(r->model);
     wml_quant_overrides_free(r->overrides);
@@ -147,14 +165,16 @@ bool wml_flow_quantize(const struct wml_quantize_args *a, struct wml_ctx *cx, st
     struct wml_quantize_run r = {.args = a, .cx = cx, .oracle = {.cx = cx}};
     uint64_t start = wml_now_ns();
     const char *output;
-    bool ok = wml_quantize_plan(&r, &output, err) && wml_staged_prepare(&r.staged, a->model, output, a->overwrite, err);
+    bool ok = wml_quantize_plan(&r, &output, err) && prepare(&r, output, err);
     if (ok) wml_note_progress(cx, "Reading", a->model, 0, 0, NULL);
     ok = ok && load(&r, err);
     for (size_t i = 0; ok && i < r.n_steps; i++) ok = apply(&r, &r.step[i], err);
     if (ok) wml_note_progress(cx, "Saving", r.staged.name, 0, 0, NULL);
-    ok = ok && wml_staged_write(&r.staged, r.model, ".winml-quantize-", cx, err) && measure(&r, err) && wml_staged_publish(&r.staged, err);
+    ok = ok && wml_staged_write(&r.staged, r.model, ".winml-quantize-", cx, err) && measure(&r, err) && rank(&r, err) &&
+         wml_staged_publish(&r.staged, err);
     wml_end_progress(cx);
     r.ms = (double)(wml_now_ns() - start) / 1e6;
+    if (ok && a->html) ok = wml_quantize_html(&r, err) || wml_wrap(err, "the model is written, its report is not");
     if (ok) wml_quantize_report(&r, out);
     release(&r, ok ? NULL : err);
     return ok;

@@ -28,6 +28,8 @@ struct wml_quantize_args {
     const struct wml_feed_dim *dim;
     size_t n_dims;
     enum wml_verify_choice accuracy; /* run source and result on samples and compare */
+    size_t rank;                     /* tensors shown of the ranking; 0: it is not made, unless the report wants it */
+    const char *html;                /* HTML report; NULL: none */
     const char *ignored; /* options without effect, for a warning; NULL: none */
 };
 

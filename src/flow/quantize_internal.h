@@ -6,6 +6,7 @@
 #include "flow/calibrate.h"
 #include "flow/oracle.h"
 #include "flow/quantize.h"
+#include "flow/rank.h"
 #include "flow/staged.h"
 #include "quant/overrides.h"
 #include "quant/precision.h"
@@ -34,6 +35,7 @@ struct wml_quantize_run {
     struct wml_calibration calibration;
     struct wml_accuracy accuracy;
     const char *accuracy_note; /* why it was not measured, or NULL */
+    struct wml_rank rank;
     double ms;
     WML_VEC(const char *) warning;
 };
@@ -43,6 +45,8 @@ bool wml_quantize_plan(struct wml_quantize_run *r, const char **output, struct w
 void wml_quantize_warn(struct wml_quantize_run *r, const char *fmt, ...) WML_PRINTF(2, 3);
 /* The tools for accuracy that were asked for; the model is prepared, its ranges are not measured yet. */
 bool wml_quantize_fit(struct wml_quantize_run *r, struct wml_quant_run *run, struct wml_err *err);
+/* The HTML report; the ranking is at hand. */
+bool wml_quantize_html(const struct wml_quantize_run *r, struct wml_err *err);
 void wml_quantize_report(const struct wml_quantize_run *r, struct wml_report *out);
 
 #endif

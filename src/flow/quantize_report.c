@@ -82,6 +82,37 @@ static void put_accuracy(struct wml_item *root, const struct wml_quantize_run *r
     }
 }
 
+static void put_number(struct wml_item *in, const char *key, bool known, const struct wml_compare *c)
+{
+    if (known && c->n) wml_item_num(in, key, NULL, c->sqnr_db, 2, WML_SHOW_PLAIN);
+    else wml_item_null(in, key, NULL);
+}
+
+static void put_rank(struct wml_item *root, const struct wml_quantize_run *r)
+{
+    static const struct wml_column columns[] = {{.key = "tensor", .label = "Tensor", .max_width = 44},
+                                                {.key = "kind", .label = "Kind"},
+                                                {.key = "type", .label = "Type"},
+                                                {.key = "op_type", .label = "Operator"},
+                                                {.key = "own_sqnr_db", .label = "Own dB", .right = true},
+                                                {.key = "total_sqnr_db", .label = "Total dB", .right = true}};
+    if (!r->args->rank && !r->args->html) return;
+    struct wml_item *table = wml_item_table(root, "tensors", "What each tensor loses: by its own integers, and in all up to there", columns, WML_COUNT(columns));
+    for (size_t i = 0; i < r->rank.row.len; i++) {
+        const struct wml_rank_row *row = &r->rank.row.at[i];
+        struct wml_item *item = wml_table_row(table);
+        wml_item_cstr(item, "tensor", NULL, row->name);
+        wml_item_cstr(item, "kind", NULL, row->kind);
+        wml_item_cstr(item, "type", NULL, row->type);
+        wml_item_cstr(item, "node", NULL, row->node);
+        wml_item_cstr(item, "op_type", NULL, row->op_type);
+        put_number(item, "own_sqnr_db", true, &row->own);
+        put_number(item, "total_sqnr_db", row->has_total, &row->total);
+    }
+    wml_table_limit(table, r->args->rank ? r->args->rank : 10);
+    if (!r->rank.row.len) wml_item_line(root, WML_TONE_DIM, "Nothing to rank: the result has no QuantizeLinear and no DequantizeLinear");
+}
+
 static void put_notes(struct wml_item *root, const struct wml_quantize_run *r)
 {
     struct wml_item *notes = wml_item_array(root, "notes", NULL);
@@ -115,6 +146,8 @@ void wml_quantize_report(const struct wml_quantize_run *r, struct wml_report *ou
     wml_item_int(root, "size_before", "Size before", (int64_t)r->staged.bytes_before, WML_SHOW_BYTES);
     wml_item_int(root, "size_after", "Size after", (int64_t)r->staged.bytes_after, WML_SHOW_BYTES);
     put_accuracy(root, r);
+    put_rank(root, r);
     put_notes(root, r);
+    if (r->args->html) wml_item_cstr(root, "html_report", "HTML report", r->args->html);
     wml_item_num(root, "total_ms", "Total time", r->ms, 1, WML_SHOW_MS);
 }

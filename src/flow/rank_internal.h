@@ -1,0 +1,23 @@
+/* flow/rank_internal.h - the parts of the ranking. Internal to src/flow. */
+#ifndef WML_FLOW_RANK_INTERNAL_H
+#define WML_FLOW_RANK_INTERNAL_H
+
+#include "flow/rank.h"
+#include "graph/model.h"
+
+struct wml_rank_pair { /* a quantised activation: values of the model's top graphs */
+    size_t row;
+    struct wml_value *pre, *post; /* before the QuantizeLinear, after the DequantizeLinear: of the quantised model */
+    struct wml_value *real;       /* of the float model, or NULL */
+    bool cuts;                    /* its integers do what a Relu or Clip of the float model does, */
+    double low, high;             /* and these are their ends */
+};
+
+struct wml_rank_pairs { WML_VEC(struct wml_rank_pair) v; }; /* in the arena of the rank */
+
+/* Rows for everything that `after` quantises, in the order of the graph, and the pairs among them; rows of constants are
+ * complete. */
+bool wml_rank_find(struct wml_ctx *cx, struct wml_model *before, struct wml_model *after, struct wml_rank *out,
+                   struct wml_rank_pairs *pairs, struct wml_err *err);
+
+#endif
