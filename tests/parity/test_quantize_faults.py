@@ -15,7 +15,7 @@ from conftest import WINML
 from qdq_models import Maker
 
 FAULTS = os.path.join(os.path.dirname(WINML), "tests", "faults", "libwinml_faults.so")
-WAYS = {"static": ["-p", "int8", "--samples", "2"], "dynamic": ["-p", "dynamic"], "fp16": ["-p", "fp16"]}
+WAYS = {"static": ["-p", "int8", "--samples", "2"], "dynamic": ["-p", "dynamic"], "fp16": ["-p", "fp16"], "rtn": ["-p", "int4"]}
 pytestmark = pytest.mark.skipif(not os.path.exists(FAULTS), reason="tests/faults is for Linux, without sanitizers")
 
 
@@ -75,7 +75,7 @@ class Case:
 
 
 @pytest.fixture(scope="module", params=[("static", False, None), ("static", True, True), ("static", False, True), ("static", True, False), ("dynamic", True, None),
-                                        ("dynamic", False, False), ("fp16", True, True)], ids=lambda p: "-".join(map(str, p)))
+                                        ("dynamic", False, False), ("fp16", True, True), ("rtn", False, True)], ids=lambda p: "-".join(map(str, p)))
 def case(request, tmp_path_factory):
     return Case(tmp_path_factory.mktemp("faults"), *request.param)
 
