@@ -173,10 +173,11 @@ bool wml_tensor_produce(const struct wml_tensor *t,
     const struct wml_derived *how = t->derived;
     if (how->source && !wml_tensor_peek(how->source, &source))
         return wml_fail(err, WML_E_INTERNAL, "tensor '%.*s': the bytes it is made from are not at hand", WML_ARG(t->name));
-    unsigned char *chunk = wml_xrealloc(NULL, WML_CHUNK);
+    const size_t step = how->chunk ? how->chunk : WML_CHUNK;
+    unsigned char *chunk = wml_xrealloc(NULL, step);
     bool ok = true;
-    for (uint64_t at = 0; ok && at < how->size; at += WML_CHUNK) {
-        size_t n = (size_t)WML_MIN(how->size - at, (uint64_t)WML_CHUNK);
+    for (uint64_t at = 0; ok && at < how->size; at += step) {
+        size_t n = (size_t)WML_MIN(how->size - at, (uint64_t)step);
         ok = how->produce(how->arg, source, at, chunk, n, err) && write(arg, chunk, n, err);
     }
     free(chunk);

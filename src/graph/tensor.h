@@ -18,7 +18,7 @@ enum wml_payload { WML_PAYLOAD_NONE, WML_PAYLOAD_BORROWED, WML_PAYLOAD_OWNED, WM
                    WML_PAYLOAD_EXTERNAL };
 
 /* How DERIVED bytes are made. `produce` fills out[0 .. n) with bytes [offset, offset + n) of the
- * result. Offsets ascend from 0 in steps of WML_CHUNK (the last n is what is left), and a new walk may
+ * result. Offsets ascend from 0 in steps of `chunk` (the last n is what is left), and a new walk may
  * start at 0 again. src holds the bytes of `source` (empty when source is NULL); those of `also` are at hand
  * for wml_tensor_peek. */
 enum { WML_CHUNK = 1 << 18 };
@@ -27,6 +27,7 @@ struct wml_derived {
     const struct wml_tensor *const *also; /* as long as the model, like arg */
     size_t n_also;
     uint64_t size;
+    size_t chunk; /* 0: WML_CHUNK */
     bool (*produce)(const void *arg, struct wml_span src, uint64_t offset, unsigned char *out,
                     size_t n, struct wml_err *err);
     const void *arg; /* lives as long as the model, e.g. in its arena */

@@ -15,7 +15,7 @@
 #pragma STDC FP_CONTRACT OFF /* a fused x * r + z rounds once: other bits */
 #endif
 
-enum { WIDE = 2048, PANEL = 256, STRIP = 64, TURN = 8, FINITE = 0x7f800000 };
+enum { WIDE = 2048, PANEL = 256, STRIP = 64, TURN = 8, LINE = 64, AHEAD = 4, FINITE = 0x7f800000 };
 static const float ALMOST_HALF = 0.49999997f;
 
 static WML_INLINE float load(const unsigned char *x, size_t i)
@@ -25,10 +25,13 @@ static WML_INLINE float load(const unsigned char *x, size_t i)
     return v;
 }
 
-/* Elements of row k from column c on, as float32: where they lie, or in room. */
+/* Elements of row k from column c on, as float32: where they lie, or in room. A later row is asked for, since processors do
+ * not foresee what lies a row further. */
 static const unsigned char *row(const struct wml_blocks *b, const unsigned char *x, size_t k, size_t c, size_t m, float *room)
 {
-    const size_t at = k * b->n + c;
+    const size_t at = k * b->n + c, width = b->from == WML_F32 ? sizeof(float) : sizeof(uint16_t);
+    if (k + AHEAD < b->k)
+        for (size_t i = 0; i < m * width; i += LINE) WML_PREFETCH(x + (at + AHEAD * b->n) * width + i);
     if (b->from == WML_F32) return x + at * sizeof(float);
     if (b->from == WML_F16) wml_kernel_from_f16(x + at * sizeof(uint16_t), m, room);
     else wml_kernel_from_bf16(x + at * sizeof(uint16_t), m, room);

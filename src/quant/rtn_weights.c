@@ -111,6 +111,14 @@ static bool not_finite(struct wml_rtn *t, const struct wml_value *v)
     return true;
 }
 
+/* Of a tall matrix WML_CHUNK holds few columns, and a row is read in pieces as short: more at once, while memory allows. */
+static size_t chunk_of(uint64_t column, uint64_t size)
+{
+    enum { COLUMNS = 256, MOST = 1 << 23 };
+    const uint64_t n = WML_MIN((uint64_t)COLUMNS, MOST / column) * column;
+    return n > WML_CHUNK ? (size_t)WML_MIN(n, size) : 0;
+}
+
 static bool make_matrix(struct wml_rtn *t, struct wml_value *v, struct wml_rtn_weight *out)
 {
     struct wml_model *m = t->r->model;
@@ -130,6 +138,7 @@ static bool make_matrix(struct wml_rtn *t, struct wml_value *v, struct wml_rtn_w
     if (!finite) return not_finite(t, v);
     const int64_t dims[3] = {(int64_t)w->b.n, (int64_t)w->p.blocks, (int64_t)(t->block_size * t->bits / 8)};
     how.size = (uint64_t)w->b.n * w->p.blocks * (uint64_t)dims[2];
+    how.chunk = chunk_of(w->p.blocks * (uint64_t)dims[2], how.size);
     return place(t, v, &w->p, wml_tensor_derive(m, WML_U8, 3, dims, &how), false, out);
 }
 

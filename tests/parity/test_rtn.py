@@ -269,9 +269,9 @@ def test_nothing_to_convert(winml, tmp_path, flags):
 def test_pieces_of_large_weights(winml, tmp_path):
     """Weights are converted in pieces of 256 KiB: columns that lie in two of them, in a data file and in the model."""
     m = build([helper.make_node("MatMul", ["x", "w"], ["h"], "a"), helper.make_node("MatMul", ["h", "v"], ["y"], "b"),
-               helper.make_node("MatMul", ["y", "u"], ["z"], "c")],
-              {"w": weights(1000, 2500, "f4"), "v": weights(2500, 301, "f4"), "u": weights(301, 5000, "f4")},
-              {"x": (TensorProto.FLOAT, [1, 1000])}, {"z": [1, 5000]})
+               helper.make_node("MatMul", ["y", "u"], ["z"], "c"), helper.make_node("MatMul", ["z", "tall"], ["end"], "d")],
+              {"w": weights(1000, 2500, "f4"), "v": weights(2500, 301, "f4"), "u": weights(301, 5000, "f4"), "tall": weights(5000, 300, "f4")},
+              {"x": (TensorProto.FLOAT, [1, 1000])}, {"end": [1, 300]})
     for bits, block, symmetric in ((4, 32, False), (8, 128, True)):
         quantize(winml, tmp_path, m, "-p", "int4" if bits == 4 else "w8a32", "--block-size", block, "--no-accuracy",
                  "--rtn-symmetric" if symmetric else "--no-rtn-symmetric")
