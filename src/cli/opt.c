@@ -199,6 +199,12 @@ bool wml_opt_set(const struct wml_opt *rows, void *args, struct wml_str name, st
     return wml_row_store(&row, value, from, arena, err);
 }
 
+bool wml_opt_is_typed(const struct wml_opt *rows, const void *args, const char *name)
+{
+    struct wml_row row = wml_row_by_name(rows, (void *)(uintptr_t)args, wml_str(name));
+    return row.opt && wml_row_source(&row) == WML_FROM_COMMAND_LINE;
+}
+
 void wml_opt_release(const struct wml_opt *rows, void *args)
 {
     size_t offset;

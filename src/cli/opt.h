@@ -106,6 +106,8 @@ bool wml_opt_defaults(const struct wml_opt *rows, void *args, struct wml_arena *
  * has set it. false with WML_E_USAGE for a bad value; *known tells whether the option exists. */
 bool wml_opt_set(const struct wml_opt *rows, void *args, struct wml_str name, struct wml_str value,
                  enum wml_opt_source from, struct wml_arena *arena, bool *known, struct wml_err *err);
+/* The command line set the option; by its long name, which must exist. */
+bool wml_opt_is_typed(const struct wml_opt *rows, const void *args, const char *name);
 void wml_opt_release(const struct wml_opt *rows, void *args); /* the lists */
 
 #endif

@@ -132,6 +132,16 @@ static struct wml_quant_opts quant_opts(const struct quantize_args *a, struct wm
         .accuracy_level = (int)a->accuracy_level.v};
 }
 
+static void find_typed(const struct wml_call *call, struct wml_quantize_args *in)
+{
+    size_t n = 0;
+    while (wml_quantize_options[n]) n++;
+    const char **typed = WML_NEW_ARRAY(call->arena, const char *, n);
+    for (size_t i = 0; i < n; i++)
+        if (wml_opt_is_typed(call->command->opts, call->args, wml_quantize_options[i])) typed[in->n_typed++] = wml_quantize_options[i];
+    in->typed = typed;
+}
+
 static bool run(const struct wml_call *call, struct wml_err *err)
 {
     const struct quantize_args *a = call->args;
@@ -145,6 +155,7 @@ static bool run(const struct wml_call *call, struct wml_err *err)
         .data = a->data.v, .tokenizer = a->tokenizer.v, .preprocessor = a->preprocessor.v, .cache = a->cache.v,
         .rank = (size_t)a->rank.v, .html = a->html.v,
         .accuracy = !a->accuracy.set ? WML_VERIFY_AUTO : a->accuracy.v ? WML_VERIFY_ON : WML_VERIFY_OFF};
+    find_typed(call, &in);
     if (!wml_cmd_target(&a->target, call->arena, &in.target, err)) return false;
     if (!wml_cmd_shapes_parse(&a->shapes, &a->dims, call->arena, &shapes, err)) return false;
     in.shape = shapes.shape;

@@ -71,6 +71,13 @@ static struct wml_samples_spec samples_of(struct wml_quantize_run *r)
                                      .feed = {.seed = a->seed, .shape = a->shape, .n_shapes = a->n_shapes, .dim = a->dim, .n_dims = a->n_dims}};
 }
 
+/* Of several passes, the one that failed is named. */
+static bool fail_step(const struct wml_quantize_run *r, const struct wml_quantize_step *s, struct wml_err *err)
+{
+    if (r->n_steps > 1) wml_wrap(err, "pass %zu of %zu (%s)", (size_t)(s - r->step) + 1, r->n_steps, s->method->name);
+    return wml_wrap(err, "%s", r->args->model);
+}
+
 static bool calibrate(struct wml_quantize_run *r, struct wml_quantize_step *s, struct wml_quant_run *run, struct wml_err *err)
 {
     const struct wml_quantize_args *a = r->args;
@@ -79,7 +86,7 @@ static bool calibrate(struct wml_quantize_run *r, struct wml_quantize_step *s, s
     const struct wml_range_method *method = wml_range_method_find(a->method);
     spec.range.integer = s->opts.activation;
     if (method && method->fits_type && s->opts.symmetric_activation == WML_SYMMETRY_ON) spec.range.form = WML_RANGE_SYMMETRIC;
-    if (!s->method->prepare(run, err) || !wml_quantize_fit(r, run, err) || !s->method->wanted(run, &want, err)) return wml_wrap(err, "%s", a->model);
+    if (!s->method->prepare(run, err) || !wml_quantize_fit(r, run, err) || !s->method->wanted(run, &want, err)) return fail_step(r, s, err);
     if (!wml_flow_calibrate(r->cx, r->model, want.v.at, want.v.len, &spec, &r->calibration, err)) return false;
     s->opts.ranges = &r->calibration.ranges;
     return true;
@@ -93,7 +100,7 @@ static bool apply(struct wml_quantize_run *r, struct wml_quantize_step *s, struc
     r->oracle.open = r->oracle.nodes = 0;
     if (s->method->wanted && !calibrate(r, s, &run, err)) return false;
     wml_note_progress(r->cx, s->method->label, r->staged.name, 0, 0, NULL);
-    if (!s->method->apply(&run, err)) return wml_wrap(err, "%s", r->args->model);
+    if (!s->method->apply(&run, err)) return fail_step(r, s, err);
     s->ms = (double)(wml_now_ns() - start) / 1e6;
     return true;
 }

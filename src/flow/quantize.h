@@ -30,9 +30,12 @@ struct wml_quantize_args {
     enum wml_verify_choice accuracy; /* run source and result on samples and compare */
     size_t rank;                     /* tensors shown of the ranking; 0: it is not made, unless the report wants it */
     const char *html;                /* HTML report; NULL: none */
-    const char *ignored; /* options without effect, for a warning; NULL: none */
+    const char *const *typed; /* options of the command line that wml_quantize_options names: a warning for those without effect */
+    size_t n_typed;
 };
 
+/* Options that only some methods read, by their long names; NULL ends the list. */
+extern const char *const wml_quantize_options[];
 bool wml_flow_quantize(const struct wml_quantize_args *a, struct wml_ctx *cx, struct wml_report *r, struct wml_err *err);
 
 #endif

@@ -40,6 +40,8 @@ struct wml_quantize_run {
     WML_VEC(const char *) warning;
 };
 
+/* Warns of options that were typed and that none of the steps reads. */
+void wml_quantize_warn_unread(struct wml_quantize_run *r);
 /* What the precisions stand for: r->step, r->precision, and the name of the output. */
 bool wml_quantize_plan(struct wml_quantize_run *r, const char **output, struct wml_err *err);
 void wml_quantize_warn(struct wml_quantize_run *r, const char *fmt, ...) WML_PRINTF(2, 3);

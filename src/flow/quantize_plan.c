@@ -56,6 +56,7 @@ bool wml_quantize_plan(struct wml_quantize_run *r, const char **output, struct w
     if (a->output) wml_buf_cstr(&path, a->output);
     else wml_output_beside(&path, a->model, NULL, wml_buf_text(&suffix));
     *output = wml_arena_cstr(&r->arena, wml_buf_view(&path));
+    if (ok) wml_quantize_warn_unread(r);
     wml_buf_release(&title);
     wml_buf_release(&suffix);
     wml_buf_release(&path);

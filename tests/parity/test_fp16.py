@@ -280,6 +280,8 @@ def test_same_bytes_twice_and_already_half(winml, convert, tmp_path):
     again = tmp_path / "again.onnx"
     assert winml("quantize", "-m", source, "-o", again, "-p", "fp16", "--no-accuracy").code == 0
     assert again.read_bytes() == open(out, "rb").read()
+    r = winml("quantize", "-m", again, "-o", tmp_path / "twice.onnx", "-p", "fp16", "-f", "json")
+    assert r.code == 1 and "could become float16" in r.json["error"]["message"] and not (tmp_path / "twice.onnx").exists()
 
 
 def test_functions_of_the_model_stay(convert):
@@ -289,6 +291,16 @@ def test_functions_of_the_model_stay(convert):
     source, out, _ = convert(onnx.parser.parse_model(text))
     near(source, out, 1e-2)
     assert [n.op_type for n in onnx.load(out).graph.node] == ["Cast", "Relu", "Cast", "Shift", "Cast", "Neg", "Cast"]
+
+
+def test_a_half_model_with_a_float_part(convert):
+    m = parse(13, "(float[1,4] x, float[1,4] y) => (float[1,4] z) <float[4,4] w = ?> { h = Cast<to=10>(x)  n = Neg(h)  f = Cast<to=1>(n)  a = Add(f, y)  z = MatMul(a, w) }")
+    source, out, r = convert(m)
+    assert r["nodes_quantized"] == 2
+    ours = onnx.load(out)
+    reads_x = [n for n in ours.graph.node if "x" in n.input]
+    assert [(n.op_type, n.output[0]) for n in reads_x] == [("Cast", "h")]
+    near(source, out, 1e-2)
 
 
 # --- bfloat16 ---
