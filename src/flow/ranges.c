@@ -15,17 +15,24 @@ static bool is_passed_on(const struct wml_node *n)
            wml_node_is(n, "Identity") || wml_node_is(n, "Flatten");
 }
 
+/* The size of the axis that n picks from by the indices in slot 1; -1: n is no Gather, or it is not known. */
+static int64_t picked_from(const struct wml_node *n)
+{
+    const bool blocks = wml_node_is_in(n, "com.microsoft", "GatherBlockQuantized");
+    if ((!blocks && !wml_node_is(n, "Gather")) || !n->in[0]) return -1;
+    int64_t rank = wml_value_rank(n->in[0]), axis = wml_attr_int(n, blocks ? "gather_axis" : "axis", 0);
+    if (axis < 0) axis += rank;
+    return axis >= 0 && axis < rank ? wml_value_axis(n->in[0], (size_t)axis).size : -1;
+}
+
 static bool range_from_use(struct wml_model *m, const struct wml_value *v, unsigned depth, double *low, double *high)
 {
     for (const struct wml_use *u = v->uses; u; u = u->next) {
         const struct wml_node *n = u->node;
         int64_t *at;
         size_t len;
-        if (wml_node_is(n, "Gather") && u->slot == 1 && n->in[0]) {
-            int64_t rank = wml_value_rank(n->in[0]), axis = wml_attr_int(n, "axis", 0);
-            if (axis < 0) axis += rank;
-            int64_t size = axis >= 0 && axis < rank ? wml_value_axis(n->in[0], (size_t)axis).size : -1;
-            if (size < 1) continue;
+        int64_t size = u->slot == 1 ? picked_from(n) : -1;
+        if (size >= 1) {
             *low = 0;
             *high = (double)(size - 1);
             return true;
