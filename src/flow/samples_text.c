@@ -6,6 +6,7 @@
 #include "os/file.h"
 #include "text/json.h"
 #include "text/npy.h"
+#include "text/words.h"
 #include "tok/tok.h"
 
 enum { OPEN_LENGTH = 512 };
@@ -43,18 +44,30 @@ static bool read_object(struct wml_texts *t, struct wml_str line, size_t number,
     return found;
 }
 
+/* UTF-16 has bytes of zero, other encodings are hardly ever valid UTF-8. */
+static bool is_text(const struct wml_texts *t, struct wml_str line, size_t number, struct wml_err *err)
+{
+    if (wml_utf8_valid(line) && (!line.len || !memchr(line.ptr, 0, line.len))) return true;
+    wml_fail(err, WML_E_FORMAT, "%s, line %zu: this is no UTF-8 text", t->path, number);
+    return wml_hint(err, "save the file as UTF-8");
+}
+
 static bool read_lines(struct wml_texts *t, struct wml_str rest, size_t max, struct wml_err *err)
 {
     bool objects = wml_str_ends(wml_str(t->path), ".jsonl");
     struct wml_str line;
+    if (wml_str_starts(rest, "\xef\xbb\xbf")) rest = wml_str_sub(rest, 3, rest.len);
     for (size_t number = 1; t->v.len < max && wml_str_split(&rest, '\n', &line); number++) {
         struct text one = {.first = wml_str_trim(line)};
         if (!one.first.len) continue;
+        if (!is_text(t, one.first, number, err)) return false;
         if (objects && !read_object(t, one.first, number, &one, err)) return false;
         if (!objects) one.first = wml_arena_str(&t->arena, one.first);
         WML_PUSH_IN(&t->arena, &t->v, one);
     }
-    return t->v.len || wml_fail(err, WML_E_USAGE, "%s holds no text", t->path);
+    if (t->v.len) return true;
+    wml_fail(err, WML_E_USAGE, "%s holds no text", t->path);
+    return wml_hint(err, objects ? "one object per line is wanted, with a string as its member `text`" : "one text per line is wanted");
 }
 
 static const struct wml_io *ids_input(const struct wml_io *input, size_t n, struct wml_err *err)

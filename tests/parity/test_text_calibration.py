@@ -75,6 +75,27 @@ def test_wrong_files_are_named(winml, tmp_path, source, text, wrong):
     assert r.code != 0 and wrong in r.err and "t.jsonl" in r.err and not (tmp_path / "q.onnx").exists()
 
 
+@pytest.mark.parametrize("content, line", [(b"one\ncaf\xe9\n", 2), ("one\ntwo".encode("utf-16"), 1), ("one\ntwo".encode("utf-16-le"), 1)])
+def test_other_encodings_are_refused(winml, tmp_path, source, content, line):
+    data = tmp_path / "t.txt"
+    data.write_bytes(content)
+    r = winml("quantize", "-m", source, "-o", tmp_path / "q.onnx", "--calibration-data", data, "--tokenizer", FOLDER)
+    assert r.code == 1 and f"t.txt, line {line}: this is no UTF-8 text" in r.err and "save the file as UTF-8" in r.err
+
+
+def test_mark_at_the_start_and_line_ends(winml, tmp_path, source):
+    """Notepad's files give the ranges of plain ones."""
+    cache = []
+    for i, content in enumerate([b"\xef\xbb\xbfA cat sleeps.\r\n\r\nTwo dogs bark.\r\n", b"A cat sleeps.\nTwo dogs bark."]):
+        data = tmp_path / f"{i}.txt"
+        data.write_bytes(content)
+        cache.append(tmp_path / f"{i}.json")
+        r = winml("quantize", "-m", source, "-o", tmp_path / "q.onnx", "--overwrite", "--no-accuracy", "--calibration-data", data, "--tokenizer", FOLDER,
+                  "--calibration-cache", cache[i], "-f", "json")
+        assert r.code == 0 and r.json["samples"] == 2, r.err
+    assert cache[0].read_text() == cache[1].read_text()
+
+
 def test_no_tokenizer_is_said(winml, tmp_path, source):
     data = tmp_path / "t.txt"
     data.write_text("Hello\n")
