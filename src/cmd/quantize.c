@@ -15,6 +15,7 @@ struct quantize_args {
     struct wml_opt_flag overwrite, per_channel, symmetric, reduce_range, contrib, accuracy, equalize, rtn_symmetric, gather;
     struct wml_opt_list keep;
     struct wml_opt_flag keep_io;
+    struct wml_opt_flag bias_correction;
     struct wml_opt_int samples, seed, bins, accuracy_level;
     struct wml_opt_num percentile;
     struct wml_target_args target;
@@ -49,6 +50,7 @@ static const struct wml_opt opts[] = {
     WML_OPT_FLAG(0, "symmetric", symmetric, 0, NULL, "zero points in the middle, weights and activations (default: weights of signed types)"),
     WML_OPT_FLAG(0, "reduce-range", reduce_range, 0, "no", "weights of 7 bits, for CPUs whose 8-bit sums overflow"),
     WML_OPT_FLAG(0, "equalize", equalize, 0, "no", "balance the channels of layers that follow one another (static)"),
+    WML_OPT_FLAG(0, "bias-correction", bias_correction, 0, "no", "take the mean error of every channel out by its bias (static)"),
     WML_OPT_STR(0, "overrides", overrides, "FILE", WML_OPT_PATH | WML_OPT_EXISTS, NULL, "JSON: types and ranges of tensors, nodes, operators"),
     WML_OPT_LIST(0, "op-type", op_types, "NAME", 0, "quantise these operators only; repeatable"),
     WML_OPT_LIST(0, "exclude", exclude, "NODE", 0, "leave these nodes alone, * and ? allowed; repeatable"),
@@ -126,6 +128,7 @@ static struct wml_quant_opts quant_opts(const struct quantize_args *a, struct wm
     return (struct wml_quant_opts){
         .weight = type_of(&a->weight_type), .activation = type_of(&a->activation_type), .per_channel = a->per_channel.v,
         .symmetric_weight = s, .symmetric_activation = s, .reduce_range = a->reduce_range.v, .contrib = a->contrib.v, .equalize = a->equalize.v,
+        .bias_correction = a->bias_correction.v,
         .op_types = patterns(&a->op_types, arena), .exclude = patterns(&a->exclude, arena),
         .keep = patterns(&a->keep, arena), .convert_io = !a->keep_io.v,
         .bits = number_of(&a->rtn_bits), .block_size = number_of(&a->block_size), .asymmetric = !a->rtn_symmetric.v, .gather = a->gather.v,

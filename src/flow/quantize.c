@@ -86,10 +86,11 @@ static bool calibrate(struct wml_quantize_run *r, struct wml_quantize_step *s, s
     const struct wml_range_method *method = wml_range_method_find(a->method);
     spec.range.integer = s->opts.activation;
     if (method && method->fits_type && s->opts.symmetric_activation == WML_SYMMETRY_ON) spec.range.form = WML_RANGE_SYMMETRIC;
-    if (!s->method->prepare(run, err) || !wml_quantize_fit(r, run, err) || !s->method->wanted(run, &want, err)) return fail_step(r, s, err);
+    if (!s->method->prepare(run, err) || !wml_quantize_fit(r, s, run, &spec.samples, false, err) || !s->method->wanted(run, &want, err))
+        return fail_step(r, s, err);
     if (!wml_flow_calibrate(r->cx, r->model, want.v.at, want.v.len, &spec, &r->calibration, err)) return false;
     s->opts.ranges = &r->calibration.ranges;
-    return true;
+    return wml_quantize_fit(r, s, run, &spec.samples, true, err);
 }
 
 static bool apply(struct wml_quantize_run *r, struct wml_quantize_step *s, struct wml_err *err)

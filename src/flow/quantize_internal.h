@@ -45,8 +45,10 @@ void wml_quantize_warn_unread(struct wml_quantize_run *r);
 /* What the precisions stand for: r->step, r->precision, and the name of the output. */
 bool wml_quantize_plan(struct wml_quantize_run *r, const char **output, struct wml_err *err);
 void wml_quantize_warn(struct wml_quantize_run *r, const char *fmt, ...) WML_PRINTF(2, 3);
-/* The tools for accuracy that were asked for; the model is prepared, its ranges are not measured yet. */
-bool wml_quantize_fit(struct wml_quantize_run *r, struct wml_quant_run *run, struct wml_err *err);
+/* The tools for accuracy that were asked for: those of the float model when it is prepared and its ranges are not measured yet;
+ * then, with `ranges` in the step's options, those that need a quantised model to compare with. */
+bool wml_quantize_fit(struct wml_quantize_run *r, struct wml_quantize_step *s, struct wml_quant_run *run, const struct wml_samples_spec *samples,
+                      bool ranges, struct wml_err *err);
 /* The HTML report; the ranking is at hand. */
 bool wml_quantize_html(const struct wml_quantize_run *r, struct wml_err *err);
 void wml_quantize_report(const struct wml_quantize_run *r, struct wml_report *out);

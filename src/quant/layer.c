@@ -73,13 +73,12 @@ float *wml_layer_peaks(struct wml_model *m, const struct wml_layer *l, struct wm
     return peak;
 }
 
-/* t in the place of input `slot` of n. Who shares the constant keeps the old one. */
-static bool put_constant(struct wml_node *n, size_t slot, struct wml_tensor *t)
+bool wml_constant_put(struct wml_node *n, size_t slot, struct wml_tensor *t)
 {
-    struct wml_value *v = n->in[slot];
+    struct wml_value *v = wml_node_in(n, slot);
     if (!t) return false;
     if (wml_constant_is_own(v)) wml_value_set_init(v, t);
-    else wml_node_set_input(n, slot, wml_graph_add_init(n->graph, v->name, t));
+    else wml_node_set_input(n, slot, wml_graph_add_init(n->graph, v ? v->name : wml_arena_fmt(&n->graph->model->arena, "%.*s_bias", WML_ARG(n->name)), t));
     return true;
 }
 
@@ -87,7 +86,7 @@ bool wml_layer_scale(struct wml_model *m, const struct wml_layer *l, const doubl
 {
     struct wml_scaling s = {.first = l->first, .second = l->second, .inner = l->inner, .groups = l->groups,
                             .by_first = l->out_first ? out : in, .by_second = l->out_first ? in : out};
-    return put_constant(l->node, 1, wml_quant_derive_scaled(m, l->weight->init, &s, err));
+    return wml_constant_put(l->node, 1, wml_quant_derive_scaled(m, l->weight->init, &s, err));
 }
 
 bool wml_constant_scale(struct wml_node *n, size_t slot, int64_t axis, size_t n_factors, const double *factor, struct wml_err *err)
@@ -96,5 +95,5 @@ bool wml_constant_scale(struct wml_node *n, size_t slot, int64_t axis, size_t n_
     struct wml_scaling s = {.first = 1, .second = n_factors, .inner = 1, .groups = 1, .by_second = factor};
     if (axis < 0) axis += (int64_t)t->dims.len;
     for (size_t i = 0; i < t->dims.len; i++) *((int64_t)i < axis ? &s.first : &s.inner) *= (int64_t)i == axis ? 1 : (size_t)t->dims.at[i];
-    return put_constant(n, slot, wml_quant_derive_scaled(n->graph->model, t, &s, err));
+    return wml_constant_put(n, slot, wml_quant_derive_scaled(n->graph->model, t, &s, err));
 }

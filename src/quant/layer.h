@@ -25,6 +25,9 @@ bool wml_layer_of(struct wml_node *n, struct wml_layer *out);
 /* Whether nothing else reads the constant and its bytes may change. */
 bool wml_constant_is_own(const struct wml_value *v);
 
+/* t in the place of input `slot` of n, which may be empty. Who shares the constant keeps the old one. false: t is NULL. */
+bool wml_constant_put(struct wml_node *n, size_t slot, struct wml_tensor *t);
+
 /* |w|, the largest of each (a, b) over inner: first * second floats, from wml_big_alloc. NULL with *err set. NaN counts as 0. */
 float *wml_layer_peaks(struct wml_model *m, const struct wml_layer *l, struct wml_err *err);
 /* The number of (a, b)'s channel on the input's or the output's side. */

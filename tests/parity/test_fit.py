@@ -214,3 +214,93 @@ def test_the_npu_takes_an_equalised_model(winml, tmp_path):
     r = winml("compile", "-m", tmp_path / "q.onnx", "-o", tmp_path / "c.onnx", *npu, "--ep-options", "soc_model=60", "--ep-options", "htp_arch=73")
     assert r.code == 0, r.err
     assert {n.op_type for n in onnx.load(tmp_path / "c.onnx").graph.node} <= {"EPContext", "QuantizeLinear", "DequantizeLinear"}
+
+
+def shown(model, names, feeds):
+    """Values of a model by name, over all feeds."""
+    probe = onnx.ModelProto()
+    probe.CopyFrom(model)
+    del probe.graph.output[:]
+    probe.graph.output.extend(helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in names)
+    return [np.concatenate(v) for v in zip(*answers(probe, feeds))]
+
+
+def outputs_of_layers(model):
+    return {n.name: n.output[0] for n in model.graph.node if n.name.startswith("layer")}
+
+
+def means(model, feeds):
+    names = outputs_of_layers(model)
+    return {k: v.mean((0, *range(2, v.ndim))) for k, v in zip(names, shown(model, names.values(), feeds))}
+
+
+def save_feeds(path, feeds):
+    np.savez(path, **{k: np.stack([f[k] for f in feeds]) for k in feeds[0]})
+
+
+def test_a_bias_takes_the_mean_error(quantize, tmp_path):
+    """One layer: the new bias is the old one plus the mean of (float - plainly quantised), computed here from both models."""
+    m = Chain(30)
+    x = m.input("x", [1, 4, 12, 12])
+    model = m.build(m.node("Sigmoid", [m.layer("Conv", x, 6, 4, kernel=[3, 3])]))
+    feeds = feeds_of(model, 6, unit=True)
+    save_feeds(tmp_path / "x.npz", feeds)
+    args = ["--weight-type", "int4", "--activation-type", "uint16", "--calibration-data", tmp_path / "x.npz"]
+    plain, _ = quantize(model, None, *args)
+    want = constants(model)["b0"] + (means(model, feeds)["layer0"] - means(plain, feeds)["layer0"])
+    got, report = quantize(model, None, *args, "--bias-correction")
+    assert tools(report) == {"bias_correction": 1}
+    w = constants(got)
+    have = w["b0_quantized"] * w["b0_quantized_scale"]
+    assert np.abs(want - constants(model)["b0"]).max() > 100 * w["b0_quantized_scale"].max()
+    assert np.abs(have - want).max() <= 2 * w["b0_quantized_scale"].max()
+
+
+@pytest.mark.parametrize("name", ["mobile", "decoder", "gemms"])
+def test_mean_errors_go(quantize, tmp_path, name):
+    """Level after level: afterwards the mean of every channel of every layer is that of the float model."""
+    _, model = MODELS[name](bad=False)
+    feeds = feeds_of(model, 8, unit=True)
+    save_feeds(tmp_path / "x.npz", feeds)
+    args = ["--weight-type", "int4", "--activation-type", "uint16", "--calibration-data", tmp_path / "x.npz"]
+    plain, _ = quantize(model, None, *args)
+    got, report = quantize(model, None, *args, "--bias-correction")
+    assert tools(report)["bias_correction"] == len(outputs_of_layers(model))
+    a, b, c = means(model, feeds), means(plain, feeds), means(got, feeds)
+    error = lambda v: sum(((a[k] - v[k]) ** 2).sum() for k in a)  # noqa: E731
+    assert error(c) < error(b) / 100
+    assert sqnr(model, got, feeds) > sqnr(model, plain, feeds) + 1
+
+
+def test_a_matrix_and_the_sum_behind_it(quantize, tmp_path):
+    m = Chain(31)
+    x = m.input("x", [2, 5, 16])
+    y = m.node("Relu", [m.node("Add", [m.weight("shift", 32, scale=0.2), m.layer("MatMul", x, 32, 16)])])
+    model = m.build(m.node("Sigmoid", [m.layer("MatMul", y, 8, 32)]))  # the second has no bias: it gets none
+    feeds = feeds_of(model, 8, unit=True)
+    save_feeds(tmp_path / "x.npz", feeds)
+    args = ["--weight-type", "int4", "--activation-type", "uint16", "--calibration-data", tmp_path / "x.npz"]
+    plain, _ = quantize(model, None, *args)
+    got, report = quantize(model, None, *args, "--bias-correction")
+    assert tools(report) == {"bias_correction": 1}
+    total = next(n.output[0] for n in model.graph.node if n.op_type == "Add")
+    below = [n.output[0] for n in got.graph.node if n.op_type == "Add"]  # its Relu is gone, or not
+    a, b, c = (shown(v, [t], feeds)[0].mean((0, 1)) for v, t in ((model, total), (plain, below[0]), (got, below[0])))
+    assert ((a - c) ** 2).sum() < ((a - b) ** 2).sum() / 50
+    assert not np.array_equal(constants(got)["shift_quantized"], constants(plain)["shift_quantized"])
+
+
+def test_a_node_that_is_left_alone_keeps_its_bias(quantize):
+    _, model = MODELS["gemms"](bad=False)
+    _, report = quantize(model, None, "--exclude", "layer1", "--bias-correction")
+    assert tools(report) == {"bias_correction": 2}
+    got, _ = quantize(model, None, "--exclude", "layer1", "--bias-correction")
+    assert np.array_equal(constants(got)["b1"], constants(model)["b1"])
+
+
+@pytest.mark.parametrize("more,gain", [([], 2), (["--equalize"], 3)])
+def test_a_real_classifier_corrected(winml, tmp_path, classifier, more, gain):
+    flags = ["-p", "w8a16"]
+    before, _ = measured(winml, tmp_path, *classifier, *flags)
+    after, done = measured(winml, tmp_path, *classifier, *flags, "--bias-correction", *more)
+    assert done["bias_correction"] >= 50 and after > before + gain, (before, after)

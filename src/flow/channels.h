@@ -1,0 +1,14 @@
+/* flow/channels.h - what values hold, channel by channel, while a model runs on samples: for the tools of quant/fit.h. A session
+ * on the CPU without ORT's optimisations; the values of one sample at a time are in memory. */
+#ifndef WML_FLOW_CHANNELS_H
+#define WML_FLOW_CHANNELS_H
+
+#include "flow/samples.h"
+#include "quant/fit.h"
+
+/* Fills sum, peak and count of every c, values of m's top graph; sum and peak get memory of m's arena. A value that is no
+ * float32 tensor, or whose axis has another size, keeps a count of 0. */
+bool wml_channels_measure(struct wml_ctx *cx, struct wml_model *m, struct wml_channels *c, size_t n, const struct wml_samples_spec *samples,
+                          struct wml_err *err);
+
+#endif
