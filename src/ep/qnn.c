@@ -56,6 +56,9 @@ static const struct wml_ep_want wants[] = {
      "<ir_version: 8, opset_import: [\"\" : 17]> g (float[1,2,4,4] x) => (float[1,2,8,8] y) <float[4] by = {1.0, 1.0, 2.0, 2.0}> "
      "{ y = Resize<mode = \"nearest\", nearest_mode = \"floor\", coordinate_transformation_mode = \"tf_half_pixel_for_nn\">"
      "(x, , by) }", NULL},
+    {WML_DEVICE_NPU, "gelu-fusion", "Gelu is one operator there, and Erf between integers is left to the CPU",
+     "<ir_version: 8, opset_import: [\"\" : 17]> g (uint8[4,64] x) => (uint8[4,64] y) <float s = {0.02}, uint8 z = {128}> "
+     "{ a = DequantizeLinear(x, s, z)  b = Erf(a)  y = QuantizeLinear(b, s, z) }", NULL},
     {WML_DEVICE_NPU, "normalize-int32-dq", "zero points of 32 bits are refused", NULL, NULL},
 };
 

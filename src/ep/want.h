@@ -4,7 +4,8 @@
 
 #include "ep/ep.h"
 
-/* A capability of `optimize` that a kind of device is better off with. It makes standard ONNX with the same answers. */
+/* A capability of `optimize` that a kind of device is better off with. Same answers;
+ * standard ONNX, or operators of com.microsoft that the EP has. */
 struct wml_ep_want {
     enum wml_device_type device;
     const char *pass; /* as in --enable-NAME */

@@ -1,24 +1,49 @@
 """From a float model to one for the NPU: optimized, quantized by the EP's rules, compiled; the EP takes all of it."""
+import os
+
 import onnx
 import pytest
 
 import judge
-from conftest import model, need_qnn
+import minilm
+from conftest import DEPS, model, need_qnn
 
 NPU = ["--ep", "qnn", "--device", "npu"]
 
 
-@pytest.mark.parametrize("precision", ["w8a8", "w8a16"])
-def test_the_npu_takes_the_whole_model(winml, tmp_path, precision):
+TEXTS = ["Quantization maps floating point numbers to integers.", "The stock market fell sharply today.", "12 + 30 = 42",
+         "Two girls are playing football on the beach."]
+PICTURES = {"ocr-cls": "x=1,3,48,192", "ocr-rec": "x=1,3,48,320"}
+
+
+def source_of(name, folder):
+    """The model, what fixes its sizes, what it is calibrated with."""
+    if name != "minilm":
+        return model(name), ["--input-shape", PICTURES[name]], []
+    if not os.path.exists(f"{DEPS}/models/minilm/model.safetensors"):
+        pytest.skip("the model minilm could not be fetched")
+    onnx.save(minilm.build(f"{DEPS}/models/minilm"), folder / "minilm.onnx")
+    (folder / "texts.txt").write_text("\n".join(TEXTS) + "\n")
+    return folder / "minilm.onnx", ["--input-dim", "sequence=32"], ["--calibration-data", folder / "texts.txt", "--tokenizer", f"{DEPS}/models/minilm"]
+
+
+# Cosines are those of plain minmax with a scale per tensor, less a margin: 8 bits are few for a BERT.
+@pytest.mark.parametrize("name, precision, cosine", [("ocr-cls", "w8a8", 0.99), ("ocr-cls", "w8a16", 0.99), ("ocr-rec", "w8a8", 0.97),
+                                                     ("ocr-rec", "w8a16", 0.97), ("minilm", "w8a8", 0.6), ("minilm", "w8a16", 0.97)])
+def test_the_npu_takes_the_whole_model(winml, tmp_path, name, precision, cosine):
     need_qnn()
+    source, sizes, data = source_of(name, tmp_path)
     small, ints, out = tmp_path / "small.onnx", tmp_path / "ints.onnx", tmp_path / "out.onnx"
-    r = winml("optimize", "-m", model("ocr-cls"), "-o", small, "--input-shape", "x=1,3,48,192", *NPU, "--no-verify-target")
+    r = winml("optimize", "-m", source, "-o", small, *sizes, *NPU, "--no-verify-target")
     assert r.code == 0, r.err
-    r = winml("quantize", "-m", small, "-o", ints, "-p", precision, *NPU, "-f", "json")
+    r = winml("quantize", "-m", small, "-o", ints, "-p", precision, *data, *NPU, "-f", "json")
     assert r.code == 0, r.err
-    assert r.json["qdq_nodes_inserted"] > 100 and r.json["accuracy"]["outputs"][0]["cosine"] > 0.99
+    assert r.json["qdq_nodes_inserted"] > 100 and r.json["accuracy"]["outputs"][0]["cosine"] > cosine
     judge.check(ints)
-    r = winml("compile", "-m", ints, "-o", out, *NPU, "--ep-options", "soc_model=60", "--ep-options", "htp_arch=73", "-f", "json")
+    # MiniLM with 8-bit activations rounds so coarsely that NPU and CPU differ (cosine 0.7; 0.5 with Gelu written out): there
+    # only the placement is judged.
+    judged = ["--no-validate"] if (name, precision) == ("minilm", "w8a8") else []
+    r = winml("compile", "-m", ints, "-o", out, *NPU, "--ep-options", "soc_model=60", "--ep-options", "htp_arch=73", *judged)
     assert r.code == 0, r.err
     # what is left beside the compiled part converts at the edges
     assert {n.op_type for n in onnx.load(out).graph.node} <= {"EPContext", "QuantizeLinear", "DequantizeLinear"}
