@@ -4,6 +4,7 @@
 #include "base/num.h"
 #include "cmd/cmd.h"
 #include "cmd/shapes.h"
+#include "flow/mixed.h"
 #include "flow/quantize.h"
 #include "text/json.h"
 
@@ -20,6 +21,8 @@ struct quantize_args {
     struct wml_opt_num percentile;
     struct wml_target_args target;
     struct wml_opt_int rank;
+    struct wml_opt_flag auto_mixed;
+    struct wml_opt_num target_sqnr;
     struct wml_opt_str html;
 };
 
@@ -64,6 +67,8 @@ static const struct wml_opt opts[] = {
     WML_OPT_FLAG(0, "gather", gather, 0, "no", "the same: tables of Gather, too"),
     WML_OPT_STR(0, "rtn-bits", rtn_bits, "4|8", WML_OPT_HIDDEN, NULL, "of a build config; the precision says it here"),
     WML_OPT_FLAG(0, "accuracy", accuracy, 0, NULL, "run source and result and compare (default: models up to 2 GiB that run within 3 s)"),
+    WML_OPT_FLAG(0, "auto-mixed", auto_mixed, WML_OPT_SWITCH, "no", "raise tensors from 8 to 16 bits, the worst first, until the outputs reach 20 dB"),
+    WML_OPT_NUM(0, "target-sqnr", target_sqnr, "DB", 0, -100, 200, NULL, "the same with another goal"),
     WML_OPT_INT(0, "rank", rank, "N", 0, 1, 1e6, NULL, "show the N tensors that lose most; JSON has all"),
     WML_OPT_STR(0, "report", html, "FILE", WML_OPT_PATH, NULL, "HTML report, one self-contained file, with the ranking of tensors"),
     WML_OPT_GROUP(target, wml_target_args, wml_opts_target),
@@ -156,6 +161,7 @@ static bool run(const struct wml_call *call, struct wml_err *err)
         .has_target = a->target.ep.v || a->target.device.v, .method = a->method.v,
         .range = {.bins = (unsigned)a->bins.v, .percentile = a->percentile.v}, .samples = (size_t)a->samples.v, .seed = (uint64_t)a->seed.v,
         .data = a->data.v, .tokenizer = a->tokenizer.v, .preprocessor = a->preprocessor.v, .cache = a->cache.v,
+        .mixed = a->auto_mixed.v || a->target_sqnr.set, .goal_db = a->target_sqnr.set ? a->target_sqnr.v : WML_MIXED_GOAL_DB,
         .rank = (size_t)a->rank.v, .html = a->html.v,
         .accuracy = !a->accuracy.set ? WML_VERIFY_AUTO : a->accuracy.v ? WML_VERIFY_ON : WML_VERIFY_OFF};
     find_typed(call, &in);

@@ -62,7 +62,7 @@ static bool set_opset(void *arg, struct wml_model *m, int64_t opset, struct wml_
     return ok && wml_opset_convert(m, opset, &n_unsure, err);
 }
 
-static struct wml_samples_spec samples_of(struct wml_quantize_run *r)
+struct wml_samples_spec wml_quantize_samples(struct wml_quantize_run *r)
 {
     const struct wml_quantize_args *a = r->args;
     const char *folder = wml_arena_cstr(&r->arena, wml_path_dir(wml_str(a->model)));
@@ -81,7 +81,7 @@ static bool fail_step(const struct wml_quantize_run *r, const struct wml_quantiz
 static bool calibrate(struct wml_quantize_run *r, struct wml_quantize_step *s, struct wml_quant_run *run, struct wml_err *err)
 {
     const struct wml_quantize_args *a = r->args;
-    struct wml_calibration_spec spec = {.method = a->method, .range = a->range, .cache = a->cache, .samples = samples_of(r)};
+    struct wml_calibration_spec spec = {.method = a->method, .range = a->range, .cache = a->cache, .samples = wml_quantize_samples(r)};
     struct wml_quant_values want = {0};
     const struct wml_range_method *method = wml_range_method_find(a->method);
     spec.range.integer = s->opts.activation;
@@ -99,7 +99,9 @@ static bool apply(struct wml_quantize_run *r, struct wml_quantize_step *s, struc
     struct wml_quant_run run = {.model = r->model, .opts = &s->opts, .env = &env, .cx = r->cx, .result = &s->result};
     uint64_t start = wml_now_ns();
     r->oracle.open = r->oracle.nodes = 0;
+    s->opts.wide = r->args->mixed && s->method->wanted;
     if (s->method->wanted && !calibrate(r, s, &run, err)) return false;
+    if (s->opts.wide) return wml_quantize_mix(r, s, &run, err) || wml_wrap(err, "%s", r->args->model);
     wml_note_progress(r->cx, s->method->label, r->staged.name, 0, 0, NULL);
     if (!s->method->apply(&run, err)) return fail_step(r, s, err);
     s->ms = (double)(wml_now_ns() - start) / 1e6;
@@ -117,7 +119,7 @@ static bool has_method(const struct wml_quantize_run *r, const char *name)
 static bool measure(struct wml_quantize_run *r, struct wml_err *err)
 {
     const struct wml_quantize_args *a = r->args;
-    struct wml_samples_spec samples = samples_of(r);
+    struct wml_samples_spec samples = wml_quantize_samples(r);
     struct wml_err why = {0};
     bool asked = a->accuracy == WML_VERIFY_ON;
     if (a->accuracy == WML_VERIFY_OFF) r->accuracy_note = "not measured: switched off";
@@ -142,7 +144,7 @@ static bool measure(struct wml_quantize_run *r, struct wml_err *err)
 static bool rank(struct wml_quantize_run *r, struct wml_err *err)
 {
     const struct wml_quantize_args *a = r->args;
-    struct wml_samples_spec samples = samples_of(r);
+    struct wml_samples_spec samples = wml_quantize_samples(r);
     samples.cx = NULL; /* what there is to tell, was told before */
     if (!a->rank && !a->html) return true;
     return wml_rank_measure(r->cx, a->model, r->staged.path, &samples, &r->rank, err) || wml_wrap(err, "the ranking of tensors");
@@ -160,8 +162,10 @@ static void release(struct wml_quantize_run *r, struct wml_err *err)
     wml_samples_drop(&r->samples);
     wml_accuracy_release(&r->accuracy);
     wml_rank_release(&r->rank);
+    wml_mixed_release(&r->mixed);
     wml_calibration_release(&r->calibration);
     wml_model_free(r->model);
+    wml_model_free(r->base);
     wml_quant_overrides_free(r->overrides);
     wml_staged_release(&r->staged, err);
     wml_flow_oracle_release(&r->oracle);

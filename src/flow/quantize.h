@@ -29,6 +29,8 @@ struct wml_quantize_args {
     size_t n_dims;
     enum wml_verify_choice accuracy; /* run source and result on samples and compare */
     size_t rank;                     /* tensors shown of the ranking; 0: it is not made, unless the report wants it */
+    bool mixed;                      /* raise tensors to 16 bits until the outputs reach goal_db */
+    double goal_db;
     const char *html;                /* HTML report; NULL: none */
     const char *const *typed; /* options of the command line that wml_quantize_options names: a warning for those without effect */
     size_t n_typed;

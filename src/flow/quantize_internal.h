@@ -4,6 +4,7 @@
 
 #include "flow/accuracy.h"
 #include "flow/calibrate.h"
+#include "flow/mixed.h"
 #include "flow/oracle.h"
 #include "flow/quantize.h"
 #include "flow/rank.h"
@@ -36,6 +37,8 @@ struct wml_quantize_run {
     struct wml_accuracy accuracy;
     const char *accuracy_note; /* why it was not measured, or NULL */
     struct wml_rank rank;
+    struct wml_mixed mixed;
+    struct wml_model *base; /* what `model` shares bytes with; NULL: nothing */
     double ms;
     WML_VEC(const char *) warning;
 };
@@ -49,6 +52,9 @@ void wml_quantize_warn(struct wml_quantize_run *r, const char *fmt, ...) WML_PRI
  * then, with `ranges` in the step's options, those that need a quantised model to compare with. */
 bool wml_quantize_fit(struct wml_quantize_run *r, struct wml_quantize_step *s, struct wml_quant_run *run, const struct wml_samples_spec *samples,
                       bool ranges, struct wml_err *err);
+struct wml_samples_spec wml_quantize_samples(struct wml_quantize_run *r);
+/* Raises tensors until the outputs reach the goal, and puts the result in r->model; ranges are measured. */
+bool wml_quantize_mix(struct wml_quantize_run *r, struct wml_quantize_step *s, struct wml_quant_run *run, struct wml_err *err);
 /* The HTML report; the ranking is at hand. */
 bool wml_quantize_html(const struct wml_quantize_run *r, struct wml_err *err);
 void wml_quantize_report(const struct wml_quantize_run *r, struct wml_report *out);

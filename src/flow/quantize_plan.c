@@ -33,6 +33,14 @@ static bool read_rules(struct wml_quantize_run *r, struct wml_err *err)
     return !a->overrides || (r->overrides = wml_quant_overrides_load(a->overrides, err)) != NULL;
 }
 
+static bool check_mixed(const struct wml_quantize_run *r, struct wml_err *err)
+{
+    for (size_t i = 0; i < r->n_steps; i++)
+        if (!r->args->mixed || r->step[i].method->wanted) return true;
+    wml_fail(err, WML_E_USAGE, "--auto-mixed and --target-sqnr raise tensors of static quantisation, and '%s' has none", r->precision);
+    return wml_hint(err, "with -p w8a8, for example");
+}
+
 bool wml_quantize_plan(struct wml_quantize_run *r, const char **output, struct wml_err *err)
 {
     static const char *const fallback[] = {"auto"};
@@ -56,6 +64,7 @@ bool wml_quantize_plan(struct wml_quantize_run *r, const char **output, struct w
     if (a->output) wml_buf_cstr(&path, a->output);
     else wml_output_beside(&path, a->model, NULL, wml_buf_text(&suffix));
     *output = wml_arena_cstr(&r->arena, wml_buf_view(&path));
+    ok = ok && check_mixed(r, err);
     if (ok) wml_quantize_warn_unread(r);
     wml_buf_release(&title);
     wml_buf_release(&suffix);

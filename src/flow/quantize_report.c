@@ -113,6 +113,37 @@ static void put_rank(struct wml_item *root, const struct wml_quantize_run *r)
     if (!r->rank.row.len) wml_item_line(root, WML_TONE_DIM, "Nothing to rank: the result has no QuantizeLinear and no DequantizeLinear");
 }
 
+static void put_mixed(struct wml_item *root, const struct wml_quantize_run *r)
+{
+    const struct wml_mixed *m = &r->mixed;
+    if (!m->asked) return;
+    struct wml_item *o = wml_item_object(root, "mixed_precision", "Mixed precision");
+    wml_item_num(o, "goal_db", "Goal (dB)", m->goal_db, 2, WML_SHOW_PLAIN);
+    wml_item_bool(o, "reached", "Reached", m->reached);
+    wml_item_num(o, "sqnr_db", "Worst output (dB)", m->sqnr_db, 2, WML_SHOW_PLAIN);
+    wml_item_num(o, "plain_sqnr_db", "Nothing raised (dB)", m->plain_db, 2, WML_SHOW_PLAIN);
+    wml_item_int(o, "raised", "Raised", (int64_t)m->raised.len, WML_SHOW_COUNT);
+    wml_item_int(o, "candidates", "Candidates", (int64_t)m->parts, WML_SHOW_COUNT);
+    wml_item_int(o, "wide_activations", NULL, (int64_t)m->activations, WML_SHOW_COUNT);
+    wml_item_int(o, "wide_constants", NULL, (int64_t)m->constants, WML_SHOW_COUNT);
+    wml_item_int(o, "wide_nodes", "Nodes in 16 bits", (int64_t)m->wide_nodes, WML_SHOW_COUNT);
+    wml_item_num(o, "wide_nodes_percent", "Share of nodes", m->nodes ? 100.0 * (double)m->wide_nodes / (double)m->nodes : 0, 1, WML_SHOW_PERCENT);
+    wml_item_int(o, "weighing_runs", NULL, (int64_t)m->runs, WML_SHOW_COUNT);
+    wml_item_int(o, "tried", "Models tried", (int64_t)m->step.len, WML_SHOW_COUNT);
+    struct wml_item *steps = wml_item_array(o, "steps", NULL), *names = wml_item_array(o, "tensors", NULL);
+    for (size_t i = 0; i < m->step.len; i++) {
+        struct wml_item *step = wml_item_object(steps, NULL, NULL);
+        wml_item_int(step, "raised", NULL, (int64_t)m->step.at[i].raised, WML_SHOW_COUNT);
+        wml_item_num(step, "sqnr_db", NULL, m->step.at[i].sqnr_db, 2, WML_SHOW_PLAIN);
+    }
+    for (size_t i = 0; i < m->raised.len; i++) {
+        struct wml_item *t = wml_item_object(names, NULL, NULL);
+        wml_item_cstr(t, "tensor", NULL, m->raised.at[i].name);
+        wml_item_cstr(t, "kind", NULL, m->raised.at[i].kind);
+        wml_item_num(t, "alone_sqnr_db", NULL, m->raised.at[i].noise_db, 2, WML_SHOW_PLAIN);
+    }
+}
+
 static void put_notes(struct wml_item *root, const struct wml_quantize_run *r)
 {
     struct wml_item *notes = wml_item_array(root, "notes", NULL);
@@ -146,6 +177,7 @@ void wml_quantize_report(const struct wml_quantize_run *r, struct wml_report *ou
     wml_item_int(root, "size_before", "Size before", (int64_t)r->staged.bytes_before, WML_SHOW_BYTES);
     wml_item_int(root, "size_after", "Size after", (int64_t)r->staged.bytes_after, WML_SHOW_BYTES);
     put_accuracy(root, r);
+    put_mixed(root, r);
     put_rank(root, r);
     put_notes(root, r);
     if (r->args->html) wml_item_cstr(root, "html_report", "HTML report", r->args->html);

@@ -15,6 +15,9 @@ struct wml_rank_pair { /* a quantised activation: values of the model's top grap
 
 struct wml_rank_pairs { WML_VEC(struct wml_rank_pair) v; }; /* in the arena of the rank */
 
+/* What the value behind dq is called in the float model: the endings that quantizers add are left out. */
+struct wml_str wml_rank_name(const struct wml_node *dq);
+
 /* Rows for everything that `after` quantises, in the order of the graph, and the pairs among them; rows of constants are
  * complete. */
 bool wml_rank_find(struct wml_ctx *cx, struct wml_model *before, struct wml_model *after, struct wml_rank *out,

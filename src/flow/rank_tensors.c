@@ -25,6 +25,12 @@ static struct wml_str without(struct wml_str name, const char *ending)
     return wml_str_ends(name, ending) ? wml_str_sub(name, 0, name.len - strlen(ending)) : name;
 }
 
+struct wml_str wml_rank_name(const struct wml_node *dq)
+{
+    const struct wml_value *in = dq->in[0];
+    return in->init ? without(in->name, "_quantized") : without(dq->out[0]->name, "_DequantizeLinear_Output");
+}
+
 static const char *keep(struct finder *f, struct wml_str s)
 {
     return wml_arena_cstr(&f->out->arena, s.ptr ? s : WML_STR(""));
@@ -97,12 +103,14 @@ static bool add_constant(struct finder *f, const struct wml_node *dq, struct wml
 {
     struct wml_value *ints = dq->in[0], *out = wml_node_out(dq, 0);
     struct wml_tensor *q = ints->init, *real;
-    struct wml_str name = without(ints->name, "_quantized");
+    struct wml_str name;
     struct linear l;
     struct wml_span a, b;
     size_t n;
     uint64_t count;
-    if (!out || !q || !(real = float_constant(f, q, name))) return true;
+    if (!out || !q) return true;
+    name = wml_rank_name(dq);
+    if (!(real = float_constant(f, q, name))) return true;
     if (!read_linear(f, dq, &n, &l, err)) return false;
     if (!n || !fit_channels(dq, q, &l)) return true;
     if (!wml_tensor_count(q, &count, err) || !wml_tensor_bytes(f->before, real, &a, err) || !wml_tensor_bytes(f->after, q, &b, err)) return false;
@@ -139,7 +147,7 @@ static bool add_activation(struct finder *f, const struct wml_node *dq, struct w
     struct wml_value *post = wml_node_out(dq, 0), *pre = wml_node_in(q, 0), *zero = wml_node_in(q, 2);
     struct wml_tensor *z = zero ? wml_value_tensor(zero) : NULL;
     if (!post || !pre || pre->init || (q->out[0]->uses && q->out[0]->uses->node != dq)) return true; /* of several, the first */
-    struct wml_str name = without(post->name, "_DequantizeLinear_Output"), plain = without(name, "_convert");
+    struct wml_str name = wml_rank_name(dq), plain = without(name, "_convert");
     struct wml_value *real = wml_graph_find(f->before->graph, name);
     if (!real) real = wml_graph_find(f->before->graph, plain);
     struct wml_rank_pair p = {.row = f->out->row.len, .pre = pre, .post = post, .real = real};

@@ -63,7 +63,7 @@ static bool asks_channels(const struct wml_quant_opts *o)
 static int64_t needed_opset(const struct wml_model *m, const struct wml_quant_opts *o)
 {
     int64_t need = asks_channels(o) ? 13 : 10;
-    if (is_wide(type_or_u8(o->weight)) || is_wide(type_or_u8(o->activation)) || asks_wide(o->overrides)) return 21;
+    if (o->wide || is_wide(type_or_u8(o->weight)) || is_wide(type_or_u8(o->activation)) || asks_wide(o->overrides)) return 21;
     for (const struct wml_value *v = m->graph->first_value; v; v = v->next)
         if (wml_value_elem(v) == WML_F16) return 19;
     return need;
@@ -245,8 +245,8 @@ static bool check_ranges(const struct wml_qdq *q, struct wml_err *err)
     struct wml_str first = WML_NO_STR;
     for (size_t i = 0; i < q->order.len; i++) {
         const struct wml_qdq_tensor *t = q->order.at[i];
-        const struct wml_qdq_tensor *from = t->range_from ? t->range_from : t;
-        if (!wml_qdq_needs_range(q, t) || from->range.dtype) continue;
+        const struct wml_qdq_tensor *from = wml_qdq_ranged(q, t);
+        if (!wml_qdq_needs_range(q, t) || from->range.dtype || from->unit) continue;
         if (!missing++) first = from->value->name;
     }
     if (!missing) return true;

@@ -30,6 +30,8 @@ void wml_qdq_qnn(struct wml_qdq *q);
 void wml_qdq_mark(struct wml_qdq *q);
 /* The tensor whose scale t takes over; NULL: it has its own. */
 struct wml_qdq_tensor *wml_qdq_provider(const struct wml_qdq *q, const struct wml_qdq_tensor *t);
+/* The tensor whose range stands for that of t: its own, or, when that was not measured, that of the value it was moved from. */
+const struct wml_qdq_tensor *wml_qdq_ranged(const struct wml_qdq *q, const struct wml_qdq_tensor *t);
 /* Whether a range of t must be measured. */
 bool wml_qdq_needs_range(const struct wml_qdq *q, const struct wml_qdq_tensor *t);
 

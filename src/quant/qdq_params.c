@@ -35,11 +35,12 @@ static struct wml_qparams asked_params(const struct wml_qdq_scale *s, const stru
     return (struct wml_qparams){.scale = wml_real_round(s->real, o->scale), .zero = o->zero};
 }
 
-static struct wml_range range_of(const struct wml_qdq_tensor *t)
+static struct wml_range range_of(const struct wml_qdq *q, const struct wml_qdq_tensor *t)
 {
+    const struct wml_qdq_tensor *from = wml_qdq_ranged(q, t);
     struct wml_range r = t->range;
-    if (t->unit) return (struct wml_range){0, 1, WML_F32};
-    if (t->range_from) return t->range_from->range;
+    if (t->unit || from->unit) return (struct wml_range){0, 1, WML_F32};
+    if (from != t) return from->range;
     if (t->has_end[0]) r.low = t->end[0];
     if (t->has_end[1]) r.high = t->end[1];
     return r;
@@ -49,7 +50,7 @@ static struct wml_range range_of(const struct wml_qdq_tensor *t)
 static struct wml_qdq_scale *activation_scale(struct wml_qdq *q, const struct wml_qdq_tensor *t, const struct wml_override *o, const char *suffix)
 {
     struct wml_qdq_scale *s = new_scale(q, t, o->type ? o->type : q->activation, -1, 1, suffix);
-    struct wml_range r = range_of(t);
+    struct wml_range r = range_of(q, t);
     struct wml_qform form = {.type = s->type, .symmetric = o->symmetric == WML_UNSET ? q->symmetric : o->symmetric != 0};
     double low = wml_real_round(s->real, o->has_low ? o->low : r.low), high = wml_real_round(s->real, o->has_high ? o->high : r.high);
     set(s, 0, o->has_scale ? asked_params(s, o) : wml_qparams_of(&form, s->real, low, high, q->min_range));

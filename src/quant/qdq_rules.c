@@ -323,6 +323,13 @@ struct wml_qdq_tensor *wml_qdq_provider(const struct wml_qdq *q, const struct wm
     return !p->given || (p->scale && p->scale->axis < 0) ? p : NULL;
 }
 
+const struct wml_qdq_tensor *wml_qdq_ranged(const struct wml_qdq *q, const struct wml_qdq_tensor *t)
+{
+    const struct wml_qdq_tensor *from = t->range_from ? t->range_from : t, *p;
+    while (!from->range.dtype && !from->unit && (p = wml_qdq_provider(q, from)) != NULL) from = p->range_from ? p->range_from : p;
+    return from;
+}
+
 bool wml_qdq_needs_range(const struct wml_qdq *q, const struct wml_qdq_tensor *t)
 {
     const struct wml_qdq_asked *a = &t->asked;

@@ -26,6 +26,7 @@ struct wml_quant_opts { /* zero: the defaults */
     bool reduce_range;
     double min_real_range; /* smallest high - low of a tensor; 0: none */
     bool contrib;          /* 16- and 4-bit Q/DQ in com.microsoft instead of raising the opset */
+    bool wide;             /* tensors may be raised to 16 bits later: the opset is that which they need */
     const struct wml_ranges *ranges; /* of activations; qdq needs them */
     const struct wml_quant_overrides *overrides;
     struct wml_patterns op_types; /* only these; none: all */

@@ -1,0 +1,196 @@
+/* The search for the fewest tensors of 16 bits: a list by what was measured, then bisection, where every step is a model that
+ * is quantised, written and run. */
+#include "flow/mixed_internal.h"
+
+#include <math.h>
+
+#include "flow/ranges.h"
+#include "graph/edit.h"
+#include "onnx/onnx.h"
+
+struct trial { /* one model, with the first `raised` parts in 16 bits */
+    size_t raised;
+    double sqnr_db;
+    struct wml_model *model;
+    struct wml_quant_result result;
+    struct wml_mixed_count count;
+};
+
+static void drop(struct trial *t)
+{
+    wml_model_free(t->model);
+    t->model = NULL;
+}
+
+/* The outputs' worst ratio. */
+static bool judge(struct wml_mixed_search *x, struct trial *t, struct wml_err *err)
+{
+    struct wml_quantize_run *r = x->r;
+    struct wml_accuracy accuracy = {0};
+    size_t judged = 0;
+    if (!wml_staged_write(&r->staged, t->model, ".winml-quantize-", r->cx, err)) return false;
+    if (!wml_accuracy_measure(r->cx, r->args->model, r->staged.path, &x->samples, 0, &accuracy, err)) return false;
+    t->sqnr_db = INFINITY;
+    for (size_t i = 0; i < accuracy.row.len; i++) {
+        const struct wml_accuracy_row *row = &accuracy.row.at[i];
+        bool bad = row->c.not_finite || isnan(row->c.sqnr_db);
+        if (!row->comparable) continue;
+        judged++;
+        t->sqnr_db = fmin(t->sqnr_db, bad ? -INFINITY : row->c.sqnr_db);
+    }
+    wml_accuracy_release(&accuracy);
+    if (judged) return true;
+    wml_fail(err, WML_E_UNSUPPORTED, "no output has float values of the same sizes before and after: there is nothing to measure the goal by");
+    return wml_hint(err, "leave out --auto-mixed and --target-sqnr; --overrides gives single tensors 16 bits");
+}
+
+static bool make(struct wml_mixed_search *x, size_t n, struct trial *t, struct wml_err *err)
+{
+    struct wml_quant_opts opts = x->s->opts;
+    struct wml_quant_run run = *x->run;
+    *t = (struct trial){.raised = n, .result = x->s->result, .model = wml_onnx_clone(x->base, err)};
+    t->result.note.cap = t->result.note.len; /* what is added goes to new memory */
+    run.model = t->model;
+    run.opts = &opts;
+    run.result = &t->result;
+    if (!t->model) return false;
+    if (n) opts.overrides = wml_mixed_raise(x, t->model, n, &t->count);
+    wml_note_progress(x->r->cx, "Quantization", x->r->staged.name, 0, 0, NULL);
+    return x->s->method->apply(&run, err);
+}
+
+/* Makes and runs one model; of two that reach the goal the one with less stays in *best, else the better one. */
+static bool probe(struct wml_mixed_search *x, size_t n, struct trial *best, bool *reached, struct wml_err *err)
+{
+    struct trial t;
+    struct wml_mixed *out = x->out;
+    bool ok = make(x, n, &t, err) && judge(x, &t, err);
+    if (!ok) {
+        drop(&t);
+        return n ? wml_wrap(err, "%zu of %zu tensors raised", n, x->part.len) : false;
+    }
+    struct wml_mixed_step step = {n, t.sqnr_db};
+    WML_PUSH_IN(&out->arena, &out->step, step);
+    *reached = t.sqnr_db >= out->goal_db;
+    bool had = best->model && best->sqnr_db >= out->goal_db;
+    bool better = !best->model || (*reached ? !had || n < best->raised : !had && t.sqnr_db > best->sqnr_db);
+    struct trial *worse = better ? best : &t;
+    drop(worse);
+    if (better) *best = t;
+    return true;
+}
+
+/* How many must be raised when noises add up. */
+static size_t predict(const struct wml_mixed_search *x)
+{
+    double allowed = pow(10, -x->out->goal_db / 10), left = 0;
+    size_t n = x->part.len;
+    while (n && (left += x->part.at[n - 1].score) <= allowed) n--;
+    return n;
+}
+
+/* fails: so many are too few; works: so many do. */
+static bool bisect(struct wml_mixed_search *x, size_t fails, size_t works, struct trial *best, struct wml_err *err)
+{
+    while (works - fails > 1) {
+        size_t n = fails + (works - fails) / 2;
+        bool reached;
+        if (!probe(x, n, best, &reached, err)) return false;
+        *(reached ? &works : &fails) = n;
+    }
+    return true;
+}
+
+static bool search(struct wml_mixed_search *x, struct trial *best, struct wml_err *err)
+{
+    size_t all = x->part.len, fails = 0, n = WML_MAX(predict(x), (size_t)1), step = WML_MAX(all / 32, (size_t)1);
+    bool reached = false, first = true;
+    while (fails < all) { /* from where the sum of noises says, upwards in growing steps */
+        n = WML_MIN(n, all);
+        if (!probe(x, n, best, &reached, err)) return false;
+        if (reached) break;
+        fails = n;
+        n += step;
+        step *= 2;
+        first = false;
+    }
+    if (!reached) return true;
+    for (step = WML_MAX(all / 32, (size_t)1); first && n > fails + 1; step *= 2) { /* and downwards */
+        size_t less = n - 1 > step ? n - step : 1;
+        bool still;
+        if (!probe(x, less, best, &still, err)) return false;
+        if (!still) {
+            fails = less;
+            break;
+        }
+        n = less;
+    }
+    return bisect(x, fails, n, best, err);
+}
+
+static void note_raised(struct wml_mixed_search *x, const struct trial *best)
+{
+    struct wml_mixed *out = x->out;
+    for (size_t i = 0; i < best->raised; i++) {
+        const struct wml_mixed_part *p = &x->part.at[i];
+        struct wml_mixed_raised row = {.kind = p->constant ? "weight" : "activation", .noise_db = p->score > 0 ? -10 * log10(p->score) : INFINITY};
+        row.name = wml_arena_cstr(&out->arena, p->member.at[0].value->name);
+        WML_PUSH_IN(&out->arena, &out->raised, row);
+    }
+}
+
+static bool find(struct wml_mixed_search *x, struct trial *best, struct wml_err *err)
+{
+    bool reached;
+    if (!probe(x, 0, best, &reached, err)) return false;
+    x->out->plain_db = best->sqnr_db;
+    if (reached) return true;
+    struct trial plain;
+    bool ok = make(x, 0, &plain, err); /* weighing changes it */
+    x->plain = plain.model;
+    if (ok) wml_mixed_find(x);
+    x->out->parts = x->part.len;
+    ok = ok && (!x->part.len || (wml_mixed_weigh(x, err) && search(x, best, err)));
+    drop(&plain);
+    if (ok) note_raised(x, best);
+    return ok;
+}
+
+bool wml_quantize_mix(struct wml_quantize_run *r, struct wml_quantize_step *s, struct wml_quant_run *run, struct wml_err *err)
+{
+    struct wml_arena arena = {0};
+    struct wml_mixed_search x = {.r = r, .s = s, .run = run, .base = r->model, .arena = &arena, .out = &r->mixed};
+    struct trial best = {0};
+    x.samples = wml_quantize_samples(r);
+    x.samples.cx = NULL; /* what there is to tell, calibration has told */
+    wml_model_ranges(x.base, &r->arena, &x.samples.feed);
+    r->mixed.asked = true;
+    r->mixed.goal_db = r->args->goal_db;
+    bool ok = find(&x, &best, err);
+    if (ok) {
+        r->base = r->model; /* the copies share its bytes */
+        r->model = best.model;
+        s->result = best.result;
+        r->mixed.sqnr_db = best.sqnr_db;
+        r->mixed.reached = best.sqnr_db >= r->mixed.goal_db;
+        r->mixed.nodes = best.result.nodes;
+        r->mixed.wide_nodes = best.count.nodes;
+        r->mixed.activations = best.count.activations;
+        r->mixed.constants = best.count.constants;
+        if (!r->mixed.reached)
+            wml_quantize_warn(r, "the goal of %.4g dB was not reached: the best is %.2f dB, with %zu of %zu tensors raised. Try --per-channel, "
+                                 "--method mse, more --samples, -p w8a16, or a lower --target-sqnr",
+                              r->mixed.goal_db, r->mixed.sqnr_db, best.raised, x.part.len);
+    } else {
+        drop(&best);
+    }
+    wml_map_release(&x.by_name);
+    wml_arena_release(&arena);
+    return ok;
+}
+
+void wml_mixed_release(struct wml_mixed *m)
+{
+    wml_arena_release(&m->arena);
+    *m = (struct wml_mixed){0};
+}

@@ -1,0 +1,54 @@
+/* flow/mixed_internal.h - the parts of the search for mixed precision. Internal to src/flow. */
+#ifndef WML_FLOW_MIXED_INTERNAL_H
+#define WML_FLOW_MIXED_INTERNAL_H
+
+#include "flow/quantize_internal.h"
+
+struct wml_mixed_member { /* a tensor of 8 bits */
+    struct wml_value *value; /* of the float model */
+    struct wml_node *dq;     /* of the plain quantised one */
+    struct wml_node *cut;    /* of the float model: the Relu or Clip that its integers stand for; NULL: none */
+};
+
+struct wml_mixed_part { /* what is raised together */
+    WML_VEC(struct wml_mixed_member) member;
+    bool constant; /* one constant with a scale of its own */
+    double *noise; /* by output: sum of squares */
+    double score;  /* noise over signal, all outputs */
+    size_t index;  /* in the order of the graph */
+};
+
+struct wml_mixed_constant { /* of 8 bits in the plain model */
+    struct wml_value *value; /* of the float model */
+    enum wml_dtype wide;     /* what it becomes */
+    int64_t axis;            /* of its channels; -1: none */
+    bool weight;             /* keeps 8 bits beside activations of 16 */
+    size_t part;             /* index + 1; 0: it only follows */
+};
+
+struct wml_mixed_search {
+    struct wml_quantize_run *r;
+    struct wml_quantize_step *s;
+    struct wml_quant_run *run;   /* over the float model */
+    struct wml_model *base, *plain; /* float, prepared; all in 8 bits */
+    struct wml_arena *arena;
+    struct wml_mixed *out;
+    struct wml_samples_spec samples;
+    WML_VEC(struct wml_mixed_part) part;
+    WML_VEC(struct wml_mixed_constant) constant;
+    struct wml_map by_name; /* constants, index + 1 */
+    size_t n_nodes;         /* of the float model; node->mark is the number of each */
+    bool *wide;             /* nodes in 16 bits before anything is raised */
+};
+
+/* mixed_parts.c: what can be raised. */
+void wml_mixed_find(struct wml_mixed_search *x);
+/* mixed_weigh.c: noise and score of every part, then the parts by score. Changes x->plain. */
+bool wml_mixed_weigh(struct wml_mixed_search *x, struct wml_err *err);
+
+struct wml_mixed_count { size_t activations, constants, nodes; };
+/* mixed_raise.c: what makes the first n parts 16 bits wide, asked of m, a copy of the float model, which may get copies of
+ * constants. In m's arena. */
+struct wml_quant_overrides *wml_mixed_raise(struct wml_mixed_search *x, struct wml_model *m, size_t n, struct wml_mixed_count *count);
+
+#endif
