@@ -50,8 +50,7 @@ static bool visit(void *arg, struct wml_node *n)
 {
     struct wml_pass_run *r = arg;
     if (!is_reshape(n) || !wml_node_in(n, 0) || !wml_node_out(n, 0)) return true;
-    int64_t count;
-    if (wml_same_type(n->in[0], n->out[0]) && wml_value_count(n->in[0], &count)) {
+    if (wml_same_type(n->in[0], n->out[0])) {
         if (wml_bypass(n, n->in[0])) wml_pass_applied(r, n->op_type, n->name);
         return true;
     }

@@ -1,6 +1,8 @@
 /* Arithmetic on shapes before the graph runs. */
 #include "passes/shape_symbols.h"
 
+#include <inttypes.h>
+
 #include "passes/slice_info.h"
 
 struct wml_sym wml_sym_number(int64_t v)
@@ -78,8 +80,30 @@ struct wml_sym wml_sym_difference(struct wml_sym a, struct wml_sym b)
     return (struct wml_sym){0};
 }
 
+struct wml_sym wml_sym_least(struct wml_model *m, struct wml_sym a, struct wml_sym b)
+{
+    if (a.kind == WML_SYM_SYMBOL) {
+        struct wml_sym t = a;
+        a = b, b = t;
+    }
+    if (a.kind != WML_SYM_NUMBER || a.v < 1 || b.kind != WML_SYM_SYMBOL) return (struct wml_sym){0};
+    return (struct wml_sym){.kind = WML_SYM_SYMBOL, .s = wml_arena_fmt(&m->arena, "min(%" PRId64 ", %.*s)", a.v, WML_ARG(b.s))};
+}
+
+/* a is the smaller of b and some number. */
+static bool is_least_of(struct wml_sym a, struct wml_sym b)
+{
+    size_t tail = b.s.len + 1;
+    if (a.kind != WML_SYM_SYMBOL || b.kind != WML_SYM_SYMBOL || a.s.len < tail + 2 || !wml_str_starts(a.s, "min(")) return false;
+    struct wml_str end = wml_str_sub(a.s, a.s.len - tail, a.s.len - 1), before = wml_str_sub(a.s, a.s.len - tail - 2, a.s.len - tail);
+    return wml_str_eq(end, b.s) && wml_str_is(before, ", ");
+}
+
+/* "min(n, a)" fits a where it is a, or 1: either way the result is a. */
 struct wml_sym wml_sym_broadcast(struct wml_sym a, struct wml_sym b)
 {
+    if (is_least_of(a, b)) return b;
+    if (is_least_of(b, a)) return a;
     if (wml_sym_is(a, 1) || wml_sym_eq(a, b)) return b;
     if (wml_sym_is(b, 1)) return a;
     if (a.kind == WML_SYM_NUMBER && b.kind != WML_SYM_NUMBER) return a; /* above 1: the other fits it */

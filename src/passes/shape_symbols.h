@@ -10,7 +10,7 @@ enum wml_sym_kind { WML_SYM_OPEN, WML_SYM_NUMBER, WML_SYM_SYMBOL };
 struct wml_sym {
     enum wml_sym_kind kind;
     int64_t v;        /* NUMBER */
-    struct wml_str s; /* SYMBOL: never negative; "a + b" is the sum of those two */
+    struct wml_str s; /* SYMBOL: never negative; "a + b" is the sum of those two, "min(512, a)" the smaller one */
 };
 
 enum { WML_SYMS = 12 };
@@ -36,6 +36,8 @@ bool wml_sym_eq(struct wml_sym a, struct wml_sym b); /* false when one is open *
 bool wml_sym_is(struct wml_sym a, int64_t v);        /* the number v */
 struct wml_sym wml_sym_sum(struct wml_model *m, struct wml_sym a, struct wml_sym b);
 struct wml_sym wml_sym_difference(struct wml_sym a, struct wml_sym b);
+/* The smaller of a number above 0 and a symbol. */
+struct wml_sym wml_sym_least(struct wml_model *m, struct wml_sym a, struct wml_sym b);
 struct wml_sym wml_sym_broadcast(struct wml_sym a, struct wml_sym b);
 
 /* What is known of v: a constant, or noted before; NULL: nothing. */

@@ -172,17 +172,37 @@ static bool of_concat(struct wml_symbols *c, const struct wml_node *n, struct di
     return true;
 }
 
-/* Slice, Split: the cut axes are left to inference. */
+/* Every element of a constant, or of an input that is not there, is x. */
+static bool all_are(struct wml_symbols *c, struct wml_value *v, int64_t x)
+{
+    const struct wml_syms *s = v ? wml_syms_of(c, v) : NULL;
+    for (size_t i = 0; s && i < s->n; i++)
+        if (!wml_sym_is(s->at[i], x)) return false;
+    return s || !v;
+}
+
+/* The first elements of an axis, up to a size that is told: tables of positions are cut so. */
+static struct wml_sym cut_at(struct wml_symbols *c, struct wml_sym size, struct wml_sym end)
+{
+    if (wml_sym_eq(size, end)) return size;
+    if (end.kind == WML_SYM_NUMBER && end.v >= INT32_MAX) return size;
+    return wml_sym_least(c->r->model, size, end);
+}
+
+/* Slice, Split: other cut axes are left to inference. */
 static bool of_cut(struct wml_symbols *c, const struct wml_node *n, struct dims *d)
 {
     int64_t axis = wml_attr_int(n, "axis", 0), *axes = &axis;
+    const struct wml_syms *end = NULL;
     size_t len = 1;
     if (!of_value(c, n->in[0], d)) return false;
     if (wml_node_is(n, "Slice") && (!wml_constant_of(wml_node_in(n, 3)) || !wml_constant_ints(c->r, n->in[3], &axes, &len))) return false;
+    if (wml_node_is(n, "Slice") && n->in[1] && all_are(c, n->in[1], 0) && all_are(c, wml_node_in(n, 4), 1)) end = wml_syms_of(c, n->in[2]);
+    if (end && end->n != len) return false;
     for (size_t i = 0; i < len; i++) {
         int64_t a = axes[i] < 0 ? axes[i] + (int64_t)d->n : axes[i];
         if (a < 0 || a >= (int64_t)d->n) return false;
-        d->at[a] = (struct wml_sym){0};
+        d->at[a] = end ? cut_at(c, d->at[a], end->at[i]) : (struct wml_sym){0};
     }
     return true;
 }
@@ -202,7 +222,7 @@ static bool of_gather(const struct wml_symbols *c, const struct wml_node *n, str
 
 static bool is_like_first(const struct wml_node *n)
 {
-    static const char *const onnx[] = {"Cast", "Softmax", "LogSoftmax", "LayerNormalization", "RMSNormalization", "Identity", "IsNaN", "Not",
+    static const char *const onnx[] = {"Cast", "CastLike", "Softmax", "LogSoftmax", "LayerNormalization", "RMSNormalization", "Identity", "IsNaN", "Not",
                                        "RotaryEmbedding", "Gelu", "Clip", "Trilu", "CumSum", "LpNormalization"};
     static const char *const contrib[] = {"RotaryEmbedding", "QuickGelu", "Gelu", "FastGelu", "SkipSimplifiedLayerNormalization", "SkipLayerNormalization"};
     for (size_t i = 0; i < WML_COUNT(onnx); i++)
@@ -240,13 +260,25 @@ static bool dims_of(struct wml_symbols *c, const struct wml_node *n, struct dims
     return false;
 }
 
+/* What inference says nothing of: for GreaterOrEqual ONNX Runtime knows no shape. */
+static enum wml_dtype elem_of(const struct wml_node *n, const struct wml_value *out)
+{
+    static const char *const is[] = {"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "And", "Or", "Xor", "Not", "IsNaN", "IsInf"};
+    if (wml_value_elem(out) != WML_UNDEFINED) return wml_value_elem(out);
+    for (size_t i = 0; i < WML_COUNT(is); i++)
+        if (wml_node_is(n, is[i])) return WML_BOOL;
+    if (wml_node_is(n, "Cast")) return (enum wml_dtype)wml_attr_int(n, "to", WML_UNDEFINED);
+    return wml_value_elem(n->in[wml_node_is(n, "CastLike") || wml_node_is(n, "Where") ? 1 : 0]);
+}
+
 /* Open axes are filled in; what is known stays. */
 static void refine(struct wml_symbols *c, struct wml_node *n, struct wml_value *out, const struct dims *d)
 {
     struct wml_axis axis[WML_SYMS];
     int64_t rank = wml_value_rank(out);
+    enum wml_dtype elem = elem_of(n, out);
     bool changed = rank < 0;
-    if (out->n_outputs || wml_value_elem(out) == WML_UNDEFINED || (rank >= 0 && rank != (int64_t)d->n)) return;
+    if (out->n_outputs || elem == WML_UNDEFINED || (rank >= 0 && rank != (int64_t)d->n)) return;
     for (size_t i = 0; i < d->n; i++) {
         axis[i] = rank < 0 ? (struct wml_axis){.size = -1} : wml_value_axis(out, i);
         if (axis[i].size >= 0 || axis[i].symbol.len || d->at[i].kind == WML_SYM_OPEN) continue;
@@ -256,8 +288,9 @@ static void refine(struct wml_symbols *c, struct wml_node *n, struct wml_value *
         changed = true;
     }
     if (!changed) return;
-    wml_value_set_type(out, wml_type_tensor(c->r->model, wml_value_elem(out), (int64_t)d->n, axis));
-    wml_pass_applied(c->r, n->op_type, n->name);
+    bool untyped = wml_value_elem(out) == WML_UNDEFINED; /* learnt, not changed */
+    wml_value_set_type(out, wml_type_tensor(c->r->model, elem, (int64_t)d->n, axis));
+    if (!untyped) wml_pass_applied(c->r, n->op_type, n->name);
 }
 
 /* -- targets as constants -- */
@@ -288,6 +321,27 @@ static void fix_reshape(struct wml_symbols *c, struct wml_node *n, const struct 
     if (others && (others > 1 || copied || told)) return;
     if (zero) wml_attr_remove(n, "allowzero");
     set_target(c, n, to->n, v);
+}
+
+/* Behind another view it is a Reshape of what that one sees, when every size is a number or stands at the same place there. */
+static void skip_view(struct wml_symbols *c, struct wml_node *n, const struct wml_syms *to)
+{
+    struct wml_node *view = wml_node_producer(n, 0);
+    int64_t v[WML_SYMS];
+    struct dims x;
+    if (!view || view->graph != n->graph || !view->n_in) return;
+    if (!wml_node_is(view, "Reshape") && !wml_node_is(view, "Flatten") && !wml_node_is(view, "Squeeze") && !wml_node_is(view, "Unsqueeze")) return;
+    if (!of_value(c, view->in[0], &x)) return;
+    for (size_t i = 0; i < to->n; i++) {
+        bool same = i < x.n && wml_sym_eq(to->at[i], x.at[i]);
+        if (!same && (to->at[i].kind != WML_SYM_NUMBER || to->at[i].v < 1)) return;
+        v[i] = same && to->at[i].kind == WML_SYM_SYMBOL ? 0 : to->at[i].v;
+        if (same && to->at[i].kind == WML_SYM_NUMBER && to->at[i].v < 1) return;
+    }
+    wml_node_set_input(n, 0, view->in[0]);
+    if (wml_attr_int(n, "allowzero", 0)) wml_attr_remove(n, "allowzero");
+    set_target(c, n, to->n, v);
+    wml_prune(view);
 }
 
 /* 1 where the size is there already. */
@@ -354,8 +408,9 @@ static void visit(struct wml_symbols *c, struct wml_node *n)
     for (size_t i = 0; i < n->n_out; i++) fold_numbers(c, n, n->out[i]);
     bool reshape = wml_node_is(n, "Reshape"), expand = wml_node_is(n, "Expand");
     if ((!reshape && !expand) || !wml_node_in(n, 1) || wml_constant_of(n->in[1]) || !(to = wml_syms_of(c, n->in[1]))) return;
+    if (expand) fix_expand(c, n, to);
     if (reshape) fix_reshape(c, n, to);
-    else fix_expand(c, n, to);
+    if (reshape && !wml_constant_of(n->in[1])) skip_view(c, n, to);
 }
 
 static bool each_graph(void *arg, struct wml_graph *g)
