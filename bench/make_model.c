@@ -1,9 +1,9 @@
 /* bench/make_model.c - writes models of real size with random weights, so that measuring needs nothing from
  * outside: `make_model resnet50|bert|minilm|vit|KIND OUT [OPTION N]...`.
  *
- * resnet50: Conv, BatchNormalization and Relu apart, 25.6 million parameters, static 1x3x224x224.
- * bert, minilm, vit: as PyTorch exports them, see make_text.c and make_vision.c. `--torch 2` writes them as
- * version 2 does; --layers and --hidden make small ones for tests.
+ * resnet50: Conv, BatchNormalization and Relu apart, 25.6 million parameters, 1x3x224x224; `--dynamic`: any batch.
+ * bert, minilm, vit: as PyTorch exports them with a dynamic batch, see make_text.c and make_vision.c. `--torch 2` writes
+ * them as version 2 does; --layers and --hidden make small ones for tests.
  * The other kinds, those of make_scale.c, have --nodes small nodes, to see how time grows with them. */
 #include "maker.h"
 
@@ -23,6 +23,11 @@ static bool options(struct maker *k, int argc, char **argv, int64_t *nodes, int6
 {
     for (int i = 3; i < argc; i += 2) {
         int64_t n = 0;
+        if (strcmp(argv[i], "--dynamic") == 0) {
+            k->dynamic = true;
+            i--; /* no number behind it */
+            continue;
+        }
         if (i + 1 >= argc || !wml_parse_i64(wml_str(argv[i + 1]), &n) || n < 1) return false;
         if (strcmp(argv[i], "--layers") == 0)
             k->layers = n;
@@ -40,7 +45,7 @@ static bool options(struct maker *k, int argc, char **argv, int64_t *nodes, int6
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: make_model resnet50|bert|minilm|vit OUT [--torch 1|2] [--layers N] [--hidden N]\n"
+    fprintf(stderr, "usage: make_model resnet50|bert|minilm|vit OUT [--dynamic] [--torch 1|2] [--layers N] [--hidden N]\n"
                     "       make_model KIND OUT [--nodes N]    kinds: see make_scale.c\n");
     return 2;
 }

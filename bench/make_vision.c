@@ -35,8 +35,9 @@ static struct wml_value *bottleneck(struct maker *k, struct wml_value *x, int64_
 
 void make_resnet50(struct maker *k)
 {
-    struct wml_value *x = wml_graph_add_input(k->g, WML_STR("pixel_values"),
-                                              wml_type_static(k->m, WML_F32, 4, (int64_t[]){1, 3, 224, 224}));
+    struct wml_axis batch = k->dynamic ? (struct wml_axis){-1, WML_STR("batch")} : (struct wml_axis){1, {0}};
+    struct wml_axis axes[4] = {batch, {3, {0}}, {224, {0}}, {224, {0}}};
+    struct wml_value *x = wml_graph_add_input(k->g, WML_STR("pixel_values"), wml_type_tensor(k->m, WML_F32, 4, axes));
     x = MAKER_OP(k, "MaxPool", maker_conv_bn(k, x, 3, 64, 7, 2, true));
     wml_attr_set_ints(x->def, "kernel_shape", 2, (int64_t[]){3, 3});
     wml_attr_set_ints(x->def, "strides", 2, (int64_t[]){2, 2});
@@ -52,7 +53,7 @@ void make_resnet50(struct maker *k)
     }
     x = MAKER_OP(k, "Flatten", MAKER_OP(k, "GlobalAveragePool", x));
     x = maker_gemm(k, x, 2048, 1000);
-    maker_output(k, x, "logits", 2, (struct wml_axis[]){{1, {0}}, {1000, {0}}});
+    maker_output(k, x, "logits", 2, (struct wml_axis[]){batch, {1000, {0}}});
 }
 
 /* --- ViT --- */

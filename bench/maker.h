@@ -14,6 +14,7 @@ struct maker {
     struct wml_rng rng;
     int serial;
     int64_t layers, hidden, heads, inner; /* of a transformer */
+    bool dynamic;                         /* ResNet: the batch is open; it always is in the others */
     bool torch2;                          /* the exporter of PyTorch 2 (SDPA, opset 17); else of 1 (opset 14) */
 };
 
