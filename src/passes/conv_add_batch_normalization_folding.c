@@ -3,7 +3,6 @@
 #include "passes/batch_norm.h"
 #include "base/num.h"
 #include "passes/conv_affine.h"
-#include "passes/weights_scale.h"
 
 enum { MAX_BYTES = 100 << 20 };
 
@@ -49,7 +48,7 @@ static bool visit(struct wml_pass_run *r, struct wml_node *bn, size_t first_slot
         if (wml_value_rank(y) < (int64_t)a->dims.len || !wml_same_type(y, add->out[0])) continue;
         struct wml_tensor *ag = scaled_addend(r, &c, a, g);
         channels = (int64_t)c.channels;
-        if (!ag || !(w = wml_weights_scaled(r, c.w, 0, g))) continue;
+        if (!ag || !(w = wml_conv_weights(r, &c, g))) continue;
         double *old = &zero;
         size_t n = 1, width = wml_dtype_info(c.w->dtype)->bits / 8;
         if (c.b && !wml_tensor_doubles(r->model, c.b, &old, &n, NULL)) continue;

@@ -1,5 +1,5 @@
-/* Conv, Add of a constant per output channel -> Conv with a new bias. Not when somebody else reads the Conv's
- * result, or when the constant would widen it. */
+/* Conv or ConvTranspose, Add of a constant per output channel -> the same with a new bias. Not when somebody else
+ * reads the Conv's result, or when the constant would widen it. */
 #include "passes/conv_affine.h"
 
 static bool visit(void *arg, struct wml_node *n)
@@ -23,5 +23,5 @@ static bool run(struct wml_pass_run *r, struct wml_err *err)
 
 const struct wml_pass wml_pass_conv_add_fusion = {
     .name = "conv-add-fusion", .category = "convolution", .pipe = "ort_graph", .ort_name = "ConvAddFusion", .level = 1, .on = true, .run = run,
-    .summary = "Add the per-channel constant after a Conv to its bias",
+    .summary = "Add the per-channel constant after a Conv or ConvTranspose to its bias",
 };

@@ -1,5 +1,5 @@
-/* Conv, BatchNormalization (inference) -> Conv with scaled weights and a new bias. Not when somebody else reads
- * the Conv's result. */
+/* Conv or ConvTranspose, BatchNormalization (inference) -> the same with scaled weights and a new bias. Not when
+ * somebody else reads the Conv's result. */
 #include "passes/batch_norm.h"
 #include "passes/conv_affine.h"
 
@@ -21,5 +21,5 @@ static bool run(struct wml_pass_run *r, struct wml_err *err)
 
 const struct wml_pass wml_pass_conv_bn_fusion = {
     .name = "conv-bn-fusion", .category = "convolution", .pipe = "ort_graph", .ort_name = "ConvBNFusion", .level = 1, .on = true,
-    .run = run, .summary = "Fold BatchNormalization into the Conv before it",
+    .run = run, .summary = "Fold BatchNormalization into the Conv or ConvTranspose before it",
 };

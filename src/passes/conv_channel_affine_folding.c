@@ -73,8 +73,7 @@ static bool find(struct wml_pass_run *r, struct wml_node *reader, size_t slot, s
         if (!n || n->graph != reader->graph) return false;
         bool slice = reader->mark && wml_node_is(reader, "Slice");
         if (!slice && (wml_value_only_user(v) != reader || v->pinned)) return false;
-        if (wml_node_is(n, "Conv")) {
-            if (!wml_conv_is(n, &out->conv)) return false;
+        if (wml_conv_is(n, &out->conv)) {
             if (!cut) out->count = (int64_t)out->conv.channels;
             return !slice || is_alone(r, v, reader, out->first, out->count);
         }

@@ -1,5 +1,5 @@
-/* Conv, Mul by a constant per output channel -> Conv with scaled weights. Not when somebody else reads the Conv's
- * result, or when the constant would widen it. */
+/* Conv or ConvTranspose, Mul by a constant per output channel -> the same with scaled weights. Not when somebody
+ * else reads the Conv's result, or when the constant would widen it. */
 #include "passes/conv_affine.h"
 
 static bool visit(void *arg, struct wml_node *n)
@@ -23,5 +23,5 @@ static bool run(struct wml_pass_run *r, struct wml_err *err)
 
 const struct wml_pass wml_pass_conv_mul_fusion = {
     .name = "conv-mul-fusion", .category = "convolution", .pipe = "ort_graph", .ort_name = "ConvMulFusion", .level = 1, .on = true, .run = run,
-    .summary = "Multiply the weights of a Conv by the per-channel constant after it",
+    .summary = "Multiply the weights of a Conv or ConvTranspose by the per-channel constant after it",
 };

@@ -1,5 +1,5 @@
-/* Mul or Div by one constant number, then Conv -> Conv with scaled weights: a product passes through the
- * convolution, and through its zero padding. Not when somebody else reads the scaled value. */
+/* Mul or Div by one constant number, then Conv or ConvTranspose -> the same with scaled weights: a product passes
+ * through the convolution, and through its zero padding. Not when somebody else reads the scaled value. */
 #include "passes/conv_affine.h"
 
 #include <math.h>
@@ -29,7 +29,7 @@ static bool visit(void *arg, struct wml_node *n)
     struct wml_pass_run *r = arg;
     struct wml_conv c;
     size_t slot;
-    if (!wml_node_is(n, "Conv") || !wml_conv_is(n, &c)) return true;
+    if (!wml_conv_is(n, &c)) return true;
     struct wml_node *scale = wml_node_producer(n, 0);
     if (!scale || scale->graph != n->graph || wml_value_only_user(n->in[0]) != n || n->in[0]->pinned) return true;
     double f = factor_of(r, scale, c.w->dtype, &slot);
@@ -47,5 +47,5 @@ static bool run(struct wml_pass_run *r, struct wml_err *err)
 
 const struct wml_pass wml_pass_scale_conv_fusion = {
     .name = "scale-conv-fusion", .category = "convolution", .on = true, .run = run,
-    .summary = "Fold a product with one number into the Conv after it",
+    .summary = "Fold a product with one number into the Conv or ConvTranspose after it",
 };

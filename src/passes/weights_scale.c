@@ -9,7 +9,7 @@
 struct scaling { /* argument of a DERIVED tensor; in the model's arena */
     double *factor;
     uint64_t slices, inner; /* along the axis; elements of one slice in a row */
-    size_t axis;
+    size_t axis, n_axes;
     enum wml_dtype dtype;
 };
 
@@ -57,7 +57,7 @@ static bool fits_half(const struct scaling *s, struct wml_span src)
     return true;
 }
 
-struct wml_tensor *wml_weights_scaled(struct wml_pass_run *r, struct wml_tensor *t, size_t axis, const double *factor)
+static struct wml_tensor *scaled(struct wml_pass_run *r, struct wml_tensor *t, size_t axis, size_t n_axes, const double *factor)
 {
     struct wml_model *m = r->model;
     struct wml_tensor *source = t;
@@ -65,20 +65,32 @@ struct wml_tensor *wml_weights_scaled(struct wml_pass_run *r, struct wml_tensor 
     uint64_t bytes = 0;
     struct wml_span data;
     if (t->dtype != WML_F32 && t->dtype != WML_F64 && t->dtype != WML_F16) return NULL;
-    if (axis >= t->dims.len) return NULL;
+    if (axis + n_axes > t->dims.len) return NULL;
     if (source->payload == WML_PAYLOAD_DERIVED) {
         if (source->derived->produce != scale) return NULL;
         old = source->derived->arg;
-        if (old->axis != axis) return NULL;
+        if (old->axis != axis || old->n_axes != n_axes) return NULL;
         source = (struct wml_tensor *)(uintptr_t)source->derived->source;
     }
     if (!wml_tensor_size(source, &bytes, NULL) || !wml_tensor_bytes(m, source, &data, NULL)) return NULL;
     struct scaling *s = WML_NEW(&m->arena, struct scaling);
-    *s = (struct scaling){.slices = (uint64_t)t->dims.at[axis], .axis = axis, .dtype = (enum wml_dtype)t->dtype};
-    if (!wml_dims_count(t->dims.at + axis + 1, t->dims.len - axis - 1, &s->inner) || !s->slices || !s->inner) return NULL;
+    const int64_t *dim = t->dims.at + axis;
+    *s = (struct scaling){.axis = axis, .n_axes = n_axes, .dtype = (enum wml_dtype)t->dtype};
+    if (!wml_dims_count(dim, n_axes, &s->slices) || !wml_dims_count(dim + n_axes, t->dims.len - axis - n_axes, &s->inner)) return NULL;
+    if (!s->slices || !s->inner) return NULL;
     s->factor = WML_NEW_ARRAY(&m->arena, double, (size_t)s->slices);
     for (uint64_t i = 0; i < s->slices; i++) s->factor[i] = factor[i] * (old ? old->factor[i] : 1);
     if (!fits_half(s, data)) return NULL;
     struct wml_derived how = {.source = source, .size = bytes, .produce = scale, .arg = s};
     return wml_tensor_derive(m, s->dtype, t->dims.len, t->dims.at, &how);
+}
+
+struct wml_tensor *wml_weights_scaled(struct wml_pass_run *r, struct wml_tensor *t, size_t axis, const double *factor)
+{
+    return scaled(r, t, axis, 1, factor);
+}
+
+struct wml_tensor *wml_weights_scaled_pairs(struct wml_pass_run *r, struct wml_tensor *t, size_t axis, const double *factor)
+{
+    return scaled(r, t, axis, 2, factor);
 }

@@ -11,5 +11,7 @@ struct wml_tensor;
  * along the same axis joins the factors. NULL: t cannot be scaled (another type, other DERIVED
  * weights, half floats that would overflow). */
 struct wml_tensor *wml_weights_scaled(struct wml_pass_run *r, struct wml_tensor *t, size_t axis, const double *factor);
+/* The same for two axes: axis and the one behind it, a factor for each pair of their elements. */
+struct wml_tensor *wml_weights_scaled_pairs(struct wml_pass_run *r, struct wml_tensor *t, size_t axis, const double *factor);
 
 #endif

@@ -105,12 +105,16 @@ static bool make_conv_transpose(struct gen *g)
 {
     struct gen_value a = image(g), b = {0};
     if (a.rank != 4 || a.dim[1] < 1 || a.dim[1] > 8) return false;
-    int64_t wd[4] = {a.dim[1], gen_int(g, 1, 3), 2, 2}, dim[4] = {a.dim[0], wd[1], a.dim[2] * 2, a.dim[3] * 2}, stride[2] = {2, 2};
+    int64_t group = a.dim[1] % 2 == 0 && gen_chance(g, 40) ? 2 : gen_chance(g, 15) ? a.dim[1] : 1, stride[2] = {2, 2};
+    int64_t wd[4] = {a.dim[1], gen_int(g, 1, 3), 2, 2}, dim[4] = {a.dim[0], wd[1] * group, a.dim[2] * 2, a.dim[3] * 2};
     struct gen_value weight = gen_const(g, WML_F32, 4, wd, -1, 1);
-    if (gen_chance(g, 50)) b = gen_const(g, WML_F32, 1, &wd[1], -1, 1);
+    if (gen_chance(g, 50)) b = gen_const(g, WML_F32, 1, &dim[1], -1, 1);
     struct wml_node *n = GEN_NODE(g, "ConvTranspose", &a, &weight, &b);
     wml_attr_set_ints(n, "strides", 2, stride);
-    after_conv(g, gen_out(g, n, WML_F32, 4, dim, a.most * 40));
+    if (group > 1) wml_attr_set_int(n, "group", group);
+    struct gen_value y = gen_out(g, n, WML_F32, 4, dim, a.most * 40);
+    after_conv(g, y);
+    if (gen_chance(g, 20) && g->pool[g->n - 1].rank == 4 && g->pool[g->n - 1].dim[1] == dim[1]) after_conv(g, g->pool[g->n - 1]);
     return true;
 }
 
