@@ -155,12 +155,14 @@ static bool is_json(const char *format)
     return strcmp(format, "json") == 0;
 }
 
-/* Effective verbosity: the larger of before and after the command; quiet wins. */
-static void settle(struct driver *d, const struct wml_common_args *args)
+/* Effective verbosity: the larger of before and after the command; quiet wins. The command sees it as its own. */
+static void settle(struct driver *d, struct wml_common_args *args)
 {
     int verbose = WML_MAX(d->global.verbose.v, args->verbose.v);
     if (d->global.debug.v) verbose = WML_MAX(verbose, 2);
     bool quiet = d->global.quiet.v || args->quiet.v;
+    args->verbose.v = verbose;
+    args->quiet.v = quiet;
     if (d->global.no_color.v || args->no_color.v) wml_env_set("NO_COLOR", "1");
     wml_console_close(&d->console);
     wml_console_open(&d->console, quiet, d->json);
@@ -230,7 +232,8 @@ static int run(struct driver *d, void *args, const char *format)
         if (!ok) say_failure(d, &err);
         if (!ok && d->json) add_error(wml_report_root(report), &err);
         const char *name = is_json(format) ? "json" : wml_renderer_find(format) ? format : "text";
-        if (!wml_report_is_empty(report)) render(d, report, name, 2);
+        bool told = d->console.quiet && !d->json && wml_report_is_about_file(report);
+        if (!wml_report_is_empty(report) && !told) render(d, report, name, 2);
     }
     wml_report_free(report);
     return status;

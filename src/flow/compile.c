@@ -183,6 +183,7 @@ static void put_unit(struct wml_item *root, struct wml_item *models, const struc
 static void report(struct wml_report *out, const struct wml_compile_run *r, double total_ms)
 {
     struct wml_item *root = wml_report_root(out);
+    wml_report_tells_of_file(out);
     const struct wml_json_val *target = wml_json_get(wml_json_root(r->target), "target");
     struct wml_str ep = wml_json_get_str(target, "ep"), device = wml_json_get_str(target, "device");
     struct wml_str version = wml_json_get_str(target, "ep_version");

@@ -214,6 +214,7 @@ static void put_target(struct wml_item *root, const struct wml_optimize_run *r)
 void wml_optimize_report(const struct wml_optimize_run *r, struct wml_report *out)
 {
     struct wml_item *root = wml_report_root(out);
+    wml_report_tells_of_file(out);
     const struct wml_json_val *reply = r->placement ? wml_json_root(r->placement) : NULL;
     wml_item_int(root, "schema_version", NULL, 1, WML_SHOW_PLAIN);
     wml_item_cstr(root, "input", "Input", r->args->model);

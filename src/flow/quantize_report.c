@@ -167,6 +167,7 @@ static void put_notes(struct wml_item *root, const struct wml_quantize_run *r)
 void wml_quantize_report(const struct wml_quantize_run *r, struct wml_report *out)
 {
     struct wml_item *root = wml_report_root(out);
+    wml_report_tells_of_file(out);
     wml_item_int(root, "schema_version", NULL, 1, WML_SHOW_PLAIN);
     wml_item_cstr(root, "input", "Input", r->args->model);
     wml_item_cstr(root, "output", "Output", r->staged.output);

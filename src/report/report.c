@@ -11,6 +11,7 @@
 struct wml_report {
     struct wml_arena arena;
     struct wml_item *root;
+    bool about_file;
 };
 
 static struct wml_item *new_item(struct wml_arena *arena, enum wml_item_kind kind, const char *key,
@@ -42,6 +43,16 @@ struct wml_report *wml_report_new(void)
     struct wml_report *r = wml_xcalloc(1, sizeof *r);
     r->root = new_item(&r->arena, WML_ITEM_OBJECT, NULL, NULL);
     return r;
+}
+
+void wml_report_tells_of_file(struct wml_report *r)
+{
+    r->about_file = true;
+}
+
+bool wml_report_is_about_file(const struct wml_report *r)
+{
+    return r->about_file;
 }
 
 void wml_report_free(struct wml_report *r)

@@ -17,6 +17,10 @@ void wml_report_free(struct wml_report *r);
 /* The root object. */
 struct wml_item *wml_report_root(struct wml_report *r);
 bool wml_report_is_empty(const struct wml_report *r);
+/* The result is a file, and the report only tells of it: where nothing but results is wanted (-q), its text is not
+ * shown. JSON is. */
+void wml_report_tells_of_file(struct wml_report *r);
+bool wml_report_is_about_file(const struct wml_report *r);
 
 /* How numbers are shown as text; JSON always has the bare number in the unit that the key names. */
 enum wml_show {
