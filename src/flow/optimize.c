@@ -188,6 +188,14 @@ static bool settle_target(struct wml_optimize_run *r, struct wml_err *err)
     return true;
 }
 
+/* A model that the target loads may hold operators that only this one has. */
+static void warn_of_load(struct wml_optimize_run *r)
+{
+    if (!r->load_error || (r->target_status && strcmp(r->target_status, "loads") == 0)) return;
+    wml_optimize_warn(r, wml_arena_fmt(&r->arena, "the source does not load in ONNX Runtime on the CPU: %s; the output was written unverified",
+                                       r->load_error));
+}
+
 bool wml_flow_optimize(const struct wml_optimize_args *a, struct wml_ctx *cx, struct wml_report *out,
                        struct wml_err *err)
 {
@@ -200,6 +208,7 @@ bool wml_flow_optimize(const struct wml_optimize_args *a, struct wml_ctx *cx, st
     if (!wml_optimize_make(&r, 0, NULL, NULL, err) || !wml_optimize_wants_ask(&r, err)) goto done;
     if (!save_or_undo(&r, err)) goto done;
     if (!settle_target(&r, err)) goto done;
+    warn_of_load(&r);
     wml_op_counts_fill(&r.after, r.model);
     if (a->diff && !wml_optimize_diff(&r, err)) goto done;
     wml_end_progress(cx);

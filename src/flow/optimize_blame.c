@@ -7,7 +7,7 @@ static bool differs_after(struct wml_optimize_run *r, size_t steps, bool *differ
 {
     if (!wml_optimize_make(r, steps, NULL, last, err)) return false;
     if (wml_optimize_compare(r, r->model, err)) *differs = !r->verify.passed;
-    else if (strncmp(err->msg, "the result", 10) == 0) *differs = true;
+    else if (r->verify.failed == WML_VERIFY_RESULT) *differs = true;
     else return false;
     *err = (struct wml_err){0};
     return true;

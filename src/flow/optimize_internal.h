@@ -52,6 +52,7 @@ struct wml_optimize_run {
     bool verified;
     struct wml_verify verify;
     const char *verify_note;        /* why it was not verified, or NULL */
+    const char *load_error;         /* why ONNX Runtime does not load the source, or NULL */
     struct wml_json_doc *placement; /* reply of job "load"; NULL: none */
     const char *target_status, *target_note;
     const char *target_hint;

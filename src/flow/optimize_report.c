@@ -151,7 +151,11 @@ static void put_verify(struct wml_item *root, const struct wml_optimize_run *r)
     struct wml_item *verify = wml_item_object(root, "verify", NULL), *cpu = wml_item_object(verify, "cpu", NULL);
     wml_item_cstr(cpu, "status", NULL, r->verified ? "passed" : "not verified");
     wml_item_cstr(cpu, "reason", NULL, r->verify_note);
-    if (r->verify_note) wml_item_cstr(root, NULL, "Verified", r->verify_note);
+    if (r->verified || r->load_error) wml_item_bool(cpu, "source_loads", NULL, !r->load_error);
+    else wml_item_null(cpu, "source_loads", NULL);
+    wml_item_cstr(cpu, "load_error", NULL, r->load_error);
+    if (r->verify_note) wml_item_cstr(root, NULL, "Verified", r->load_error ? "not verified" : r->verify_note);
+    if (r->verify_note && r->args->verify != WML_VERIFY_OFF) wml_item_tone(root, WML_TONE_WARN);
     if (!r->verified) return;
     struct wml_item *table = wml_item_table(cpu, "outputs", "Verified on the CPU: same inputs, before and after", columns,
                                             WML_COUNT(columns));

@@ -42,11 +42,11 @@ bool wml_optimize_compare(struct wml_optimize_run *r, struct wml_model *after, s
     if (ok) wml_model_unique_node_names(before);
     wml_verify_release(&r->verify);
     ok = ok && wml_verify_models(r->cx, before, after, &feed, n_seeds, limit_ms, &r->verify, err);
-    if (!ok && before && strncmp(err->msg, "the source: cannot run", 22) == 0) {
+    if (!ok && r->verify.failed == WML_VERIFY_SOURCE_RUN && err->code != WML_E_TIMEOUT && err->code != WML_E_CANCELLED && !a->verify_data) {
         /* Some models need more than one element along open dimensions. */
         feed.small = false;
         ok = wml_verify_models(r->cx, before, after, &feed, n_seeds, limit_ms, &r->verify, &again);
-        if (ok) *err = (struct wml_err){0};
+        if (ok || r->verify.failed == WML_VERIFY_RESULT) *err = again;
     }
     wml_model_free(before);
     return ok;
@@ -80,11 +80,17 @@ static bool runs_unfixed(struct wml_optimize_run *r)
     return ran;
 }
 
+/* What ONNX Runtime said, without whose fault it is. */
+static const char *bare(const struct wml_err *why)
+{
+    static const char front[] = "the source: ";
+    return why->msg + (wml_str_starts(wml_str(why->msg), front) ? strlen(front) : 0);
+}
+
 static bool bad_shapes(struct wml_optimize_run *r, const struct wml_err *why, struct wml_err *err)
 {
-    const char *text = strncmp(why->msg, "the source: ", 12) == 0 ? why->msg + 12 : why->msg;
     if ((!r->args->n_shapes && !r->args->n_dims) || r->args->verify_data || !runs_unfixed(r)) return false;
-    wml_fail(err, WML_E_USAGE, "with the sizes of --input-shape and --input-dim: %.600s; nothing was written", text);
+    wml_fail(err, WML_E_USAGE, "with the sizes of --input-shape and --input-dim: %.600s; nothing was written", bare(why));
     wml_hint(err, "the model runs with other sizes; --no-verify writes it anyway");
     return true;
 }
@@ -109,6 +115,30 @@ static bool differs(struct wml_optimize_run *r, struct wml_err *err)
     return wml_hint(err, "find the pass with --disable-NAME (see --list-capabilities); --no-verify writes it anyway");
 }
 
+/* One of the two could not be run. */
+static bool no_answers(struct wml_optimize_run *r, const struct wml_err *why, struct wml_err *err)
+{
+    enum wml_verify_failed what = r->verify.failed;
+    const char *how = "the CPU cannot run the source";
+    if (what == WML_VERIFY_NONE || what == WML_VERIFY_RESULT) {
+        *err = *why;
+        r->differs = true;
+        wml_wrap(err, "the optimized model does not run on the CPU, nothing was written");
+        return wml_hint(err, "--no-verify writes it anyway");
+    }
+    if (what == WML_VERIFY_SOURCE_RUN && why->code == WML_E_TIMEOUT) {
+        no_verify(r, wml_arena_fmt(&r->arena, "not verified: %.200s; ask with --verify", why->msg));
+        return true;
+    }
+    if (what != WML_VERIFY_RUNTIME && bad_shapes(r, why, err)) return false;
+    if (what == WML_VERIFY_RUNTIME) how = "ONNX Runtime is not there";
+    if (what == WML_VERIFY_SOURCE_LOAD) {
+        how = "ONNX Runtime does not load the source";
+        r->load_error = wml_arena_cstr(&r->arena, wml_str(bare(why)));
+    }
+    return cannot_verify(r, wml_arena_fmt(&r->arena, "not verified: %s (%.300s)", how, bare(why)), why->code, err);
+}
+
 /* The file at `path` against the source. True also when it could not be run and was not insisted on. */
 static bool verify_file(struct wml_optimize_run *r, const char *path, struct wml_err *err)
 {
@@ -119,6 +149,7 @@ static bool verify_file(struct wml_optimize_run *r, const char *path, struct wml
         return cannot_verify(r, text, WML_E_VERIFY, err);
     }
     wml_note_progress(r->cx, "Verifying", r->staged.name, 0, 0, NULL);
+    wml_verify_release(&r->verify);
     bool ran = wml_onnx_load(path, &after, &why) && wml_model_check(after, &why) && wml_optimize_compare(r, after, &why);
     wml_model_free(after);
     if (ran && r->verify.passed) return r->verified = true;
@@ -127,18 +158,7 @@ static bool verify_file(struct wml_optimize_run *r, const char *path, struct wml
         *err = why;
         return false;
     }
-    if (why.code == WML_E_TIMEOUT && wml_str_starts(wml_str(why.msg), "the source")) {
-        no_verify(r, wml_arena_fmt(&r->arena, "not verified: %.200s; ask with --verify", why.msg));
-        return true;
-    }
-    if (strncmp(why.msg, "the source", 10) != 0) {
-        *err = why;
-        r->differs = true;
-        wml_wrap(err, "the optimized model does not run on the CPU, nothing was written");
-        return wml_hint(err, "--no-verify writes it anyway");
-    }
-    if (bad_shapes(r, &why, err)) return false;
-    return cannot_verify(r, wml_arena_fmt(&r->arena, "not verified: the CPU cannot run the source (%.300s)", why.msg), why.code, err);
+    return no_answers(r, &why, err);
 }
 
 static bool wants_verify(struct wml_optimize_run *r)

@@ -83,7 +83,7 @@ static bool compare_outputs(struct side *x, struct side *y, struct wml_verify *o
     const struct wml_io *io = wml_session_outputs(x->session, &n), *after = wml_session_outputs(y->session, &n_after);
     bool same = n == n_after;
     for (size_t i = 0; same && i < n; i++) same = strcmp(io[i].name, after[i].name) == 0;
-    if (!same) return wml_fail(err, WML_E_VERIFY, "the outputs of the result are not those of the source");
+    if (!same) return wml_fail(err, WML_E_VERIFY, "its outputs are not those of the source");
     for (size_t i = 0; i < n; i++)
         if (!compare_output(x, y, io, i, out, err)) return false;
     return true;
@@ -105,26 +105,46 @@ static bool run_varied(size_t i, struct wml_feed_spec *spec, struct side *s, uin
     return false;
 }
 
+static bool failed(struct wml_verify *v, enum wml_verify_failed what, struct wml_err *err)
+{
+    v->failed = what;
+    if (what == WML_VERIFY_RUNTIME) return false;
+    return wml_wrap(err, what == WML_VERIFY_RESULT ? "the result" : "the source");
+}
+
+/* The source is opened and run once: longer than the limit, and that is all. */
+static bool begin(struct wml_ctx *cx, struct wml_model *before, const struct wml_feed_spec *spec, uint64_t limit_ms, struct side *x,
+                  struct wml_verify *out, struct wml_err *err)
+{
+    uint64_t start = wml_now_ns();
+    struct wml_ort *ort;
+    if (!wml_ort_open(cx, &ort, err)) return failed(out, WML_VERIFY_RUNTIME, err);
+    if (!open_side(cx, before, x, err)) return failed(out, WML_VERIFY_SOURCE_LOAD, err);
+    bool ok = run_side(spec, x, limit_ms, err);
+    uint64_t spent = wml_now_ns() - start;
+    if (ok && limit_ms && spent > limit_ms * 1000000) ok = wml_fail(err, WML_E_TIMEOUT, "loading it and one run take %.1f s", (double)spent / 1e9);
+    return ok || failed(out, WML_VERIFY_SOURCE_RUN, err);
+}
+
 bool wml_verify_models(struct wml_ctx *cx, struct wml_model *before, struct wml_model *after,
                        const struct wml_feed_spec *feed, size_t n_seeds, uint64_t limit_ms, struct wml_verify *out,
                        struct wml_err *err)
 {
     enum { SLOWER = 4 }; /* the machine may be busier later, and there is more to do */
-    uint64_t start = wml_now_ns(), later_ms = limit_ms * SLOWER;
+    uint64_t later_ms = limit_ms * SLOWER;
     struct side x = {0}, y = {0};
     struct wml_feed_spec spec = *feed;
     *out = (struct wml_verify){.passed = true};
-    bool ok = (open_side(cx, before, &x, err) && run_side(&spec, &x, limit_ms, err)) || wml_wrap(err, "the source");
-    if (ok && limit_ms && wml_now_ns() - start > limit_ms * 1000000)
-        ok = wml_fail(err, WML_E_TIMEOUT, "loading it and one run take %.1f s", (double)(wml_now_ns() - start) / 1e9);
-    ok = ok && (open_side(cx, after, &y, err) || wml_wrap(err, "the result"));
+    bool ok = begin(cx, before, &spec, limit_ms, &x, out, err) && (open_side(cx, after, &y, err) || failed(out, WML_VERIFY_RESULT, err));
     for (size_t i = 0; ok && i < n_seeds; i++, spec.seed++) {
-        if (i) ok = run_varied(i, &spec, &x, later_ms, err) || wml_wrap(err, "the source");
-        ok = ok && (run_side(&spec, &y, later_ms, err) || wml_wrap(err, "the result")) && compare_outputs(&x, &y, out, err);
+        if (i) ok = run_varied(i, &spec, &x, later_ms, err) || failed(out, WML_VERIFY_SOURCE_RUN, err);
+        ok = ok && ((run_side(&spec, &y, later_ms, err) && compare_outputs(&x, &y, out, err)) || failed(out, WML_VERIFY_RESULT, err));
     }
     release_side(&x);
     release_side(&y);
+    enum wml_verify_failed what = out->failed;
     if (!ok) wml_verify_release(out);
+    out->failed = what;
     return ok;
 }
 

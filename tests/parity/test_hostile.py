@@ -1,5 +1,6 @@
 """Models that are valid and yet stop or crash whoever runs them: a reason instead of a hang, nothing left behind."""
 import os
+import re
 import signal
 import subprocess
 import time
@@ -137,7 +138,22 @@ def test_verification_that_was_asked_for_is_delivered_or_refused(winml, tmp_path
     r = winml("optimize", "-m", unknown, "-o", tmp_path / "o.onnx", "--verify")
     assert r.code and "Nobody" in r.err and not (tmp_path / "o.onnx").exists(), r.err
     r = winml("optimize", "-m", unknown, "-o", tmp_path / "o.onnx", "-f", "json")
-    assert r.code == 0 and r.json["verify"]["cpu"]["status"] == "not verified"
+    cpu = r.json["verify"]["cpu"]
+    assert r.code == 0 and cpu["status"] == "not verified" and cpu["source_loads"] is False and "Nobody" in cpu["load_error"]
+    assert [w for w in r.json["warnings"] if "does not load" in w and "Nobody" in w]
+    r = winml("optimize", "-m", unknown, "-o", tmp_path / "o.onnx", "--overwrite")
+    assert r.code == 0 and re.search("^Warning: the source does not load .*Nobody", r.out, re.M)
+    r = winml("optimize", "-m", unknown, "-o", tmp_path / "o.onnx", "--overwrite", "--no-verify", "-f", "json")
+    assert r.code == 0 and r.json["verify"]["cpu"]["source_loads"] is None and r.json["warnings"] == []
+    r = winml("optimize", "-m", source, "-o", tmp_path / "p.onnx", "-f", "json")
+    assert r.json["verify"]["cpu"]["source_loads"] is True and r.json["verify"]["cpu"]["load_error"] is None
+
+
+def test_runtime_that_is_not_there(winml, tmp_path):
+    source = weights_beside(tmp_path / "m.onnx", "w.bin")
+    r = winml("optimize", "-m", source, "-o", tmp_path / "o.onnx", "-f", "json", WINML_ORT=str(tmp_path / "none.so"))
+    cpu = r.json["verify"]["cpu"]
+    assert r.code == 0 and cpu["status"] == "not verified" and "none.so" in cpu["reason"] and cpu["source_loads"] is None
 
 
 def test_verification_tries_both_signs_and_other_sizes(winml, tmp_path):
