@@ -176,11 +176,11 @@ static bool save_reference(struct wml_optimize_run *r, struct wml_err *err)
 {
     struct wml_staged *s = &r->staged;
     struct wml_onnx_save_opts opts = {.weights = WML_WEIGHTS_REFERENCE, .cx = r->cx};
-    struct wml_str temp = wml_arena_fmt(&r->arena, ".%.180s.%d.winml-new", s->name, wml_pid());
+    struct wml_str prefix = wml_arena_fmt(&r->arena, ".%.180s.winml-new-", s->name);
     struct wml_str data = wml_arena_fmt(&r->arena, "%s.data", s->name);
     struct wml_buf path = {0};
     opts.data_name = data.ptr;
-    wml_path_join(&path, wml_str(s->dir), temp);
+    wml_file_temp(s->dir, prefix.ptr, &path);
     const char *file = wml_buf_text(&path);
     bool ok = wml_onnx_save(r->model, file, &opts, &s->saved, err) && (!wants_verify(r) || verify_file(r, file, err)) &&
               wml_file_rename(file, s->output, err);

@@ -37,8 +37,11 @@ bool wml_file_copy(const char *from, const char *to, struct wml_err *err);
 bool wml_file_remove(const char *path); /* true when nothing is there afterwards */
 bool wml_dir_make(const char *path, struct wml_err *err); /* with parents; fine when it is there */
 bool wml_dir_remove(const char *path);                    /* with everything in it */
-/* A new private folder in `parent` (NULL: the system's temporary folder), named prefix + random. A fatal end removes it. */
+/* A new private folder in `parent` (NULL: the system's temporary folder), named prefix + what tells whose it is. A fatal
+ * end removes it. Those of that prefix that processes left behind which were killed are removed now. */
 bool wml_dir_temp(const char *parent, const char *prefix, struct wml_buf *path, struct wml_err *err);
+/* The same for a file, which the caller makes: only its name. */
+void wml_file_temp(const char *parent, const char *prefix, struct wml_buf *path);
 
 struct wml_dir_entry {
     struct wml_str name;

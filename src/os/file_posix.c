@@ -102,7 +102,9 @@ bool wml_file_rename(const char *from, const char *to, struct wml_err *err)
 
 bool wml_file_remove(const char *path)
 {
-    return unlink(path) == 0 || errno == ENOENT;
+    if (unlink(path) != 0 && errno != ENOENT) return false;
+    wml_out_forget(path);
+    return true;
 }
 
 bool wml_dir_make(const char *path, struct wml_err *err)
@@ -137,23 +139,6 @@ bool wml_dir_remove(const char *path)
     wml_dir_list_release(&list);
     wml_out_forget(path);
     return rmdir(path) == 0 && ok;
-}
-
-bool wml_dir_temp(const char *parent, const char *prefix, struct wml_buf *path, struct wml_err *err)
-{
-    struct wml_buf temp = {0}, name = {0};
-    if (!parent) wml_path_temp(&temp);
-    wml_buf_fmt(&name, "%sXXXXXX", prefix);
-    wml_path_join(path, parent ? wml_str(parent) : wml_buf_view(&temp), wml_buf_view(&name));
-    bool ok = mkdtemp(path->ptr) != NULL;
-    if (ok) wml_out_remember(path->ptr);
-    else {
-        wml_fail_system(err, errno, "make a folder in", parent ? parent : wml_buf_text(&temp));
-        wml_buf_clear(path);
-    }
-    wml_buf_release(&temp);
-    wml_buf_release(&name);
-    return ok;
 }
 
 static int by_name(const void *a, const void *b)

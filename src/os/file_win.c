@@ -108,6 +108,7 @@ bool wml_file_remove(const char *path)
         ok = DeleteFileW(wide);
     ok = ok || GetLastError() == ERROR_FILE_NOT_FOUND || GetLastError() == ERROR_PATH_NOT_FOUND;
     free(wide);
+    if (ok) wml_out_forget(path); /* not earlier: path may be the name that is remembered, and its memory goes */
     return ok;
 }
 
@@ -150,30 +151,6 @@ bool wml_dir_remove(const char *path)
     ok = RemoveDirectoryW(wide) && ok;
     free(wide);
     return ok;
-}
-
-bool wml_dir_temp(const char *parent, const char *prefix, struct wml_buf *path, struct wml_err *err)
-{
-    struct wml_buf temp = {0}, name = {0};
-    DWORD code = ERROR_ALREADY_EXISTS;
-    if (parent) wml_buf_cstr(&temp, parent);
-    else wml_path_temp(&temp);
-    for (uint64_t i = 0; code == ERROR_ALREADY_EXISTS && i < 100; i++) {
-        wml_buf_clear(&name);
-        wml_buf_clear(path);
-        wml_buf_fmt(&name, "%s%x%06x", prefix, (unsigned)wml_pid(), (unsigned)((wml_now_ns() / 100 + i) & 0xffffff));
-        wml_path_join(path, wml_buf_view(&temp), wml_buf_view(&name));
-        wchar_t *wide = wml_wide_path(wml_buf_text(path));
-        code = CreateDirectoryW(wide, NULL) ? ERROR_SUCCESS : GetLastError();
-        free(wide);
-    }
-    if (code) {
-        wml_fail_system(err, (int)code, "make a folder in", wml_buf_text(&temp));
-        wml_buf_clear(path);
-    } else wml_out_remember(wml_buf_text(path));
-    wml_buf_release(&temp);
-    wml_buf_release(&name);
-    return !code;
 }
 
 static int by_name(const void *a, const void *b)

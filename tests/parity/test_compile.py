@@ -120,4 +120,7 @@ def test_child_dies_with_its_parent(tmp_path):
     p.wait()
     time.sleep(0.5)
     assert not subprocess.run(["pgrep", "-f", f"{WINML} __job"], capture_output=True, text=True).stdout
-    assert not (tmp_path / "o.onnx").exists()
+    assert not (tmp_path / "o.onnx").exists() and len(os.listdir(tmp_path)) == 1
+    done = subprocess.run([WINML, "compile", "-m", model("orientation"), "-o", str(tmp_path / "o.onnx"), *vnpu(), "--no-use-cache"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert not [n for n in os.listdir(tmp_path) if n.startswith(".")], "what the killed one left"

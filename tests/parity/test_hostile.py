@@ -56,6 +56,20 @@ def test_one_interrupt_ends_a_run_that_never_ends(tmp_path):
     assert os.listdir(tmp_path) == ["m.onnx"]
 
 
+@pytest.mark.parametrize("how", [[], ["--weights", "reference"]])
+def test_what_a_killed_run_left_goes_with_the_next(winml, tmp_path, how):
+    source = endless(tmp_path / "m.onnx")
+    out = tmp_path / "out"
+    p = subprocess.Popen([WINML, "optimize", "-m", source, "-o", out / "o.onnx", "--verify", *how], stderr=subprocess.PIPE, text=True)
+    while "Verifying" not in p.stderr.readline():
+        assert p.poll() is None
+    p.kill()
+    p.communicate()
+    assert len(os.listdir(out)) == 1, "nobody could remove it"
+    r = winml("optimize", "-m", source, "-o", out / "o.onnx", "--no-verify", *how)
+    assert r.code == 0 and os.listdir(out) == ["o.onnx"]
+
+
 @pytest.mark.skipif(os.name == "nt" or os.uname().machine != "x86_64", reason="only x86 traps on this division")
 def test_model_that_crashes_the_runtime(winml, tmp_path):
     source = save(tmp_path / "m.onnx", [helper.make_node("Div", ["x", "minus"], ["y"])], [("x", INT32, [1])],

@@ -5,6 +5,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#ifndef _WIN32
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#endif
 
 #include "os/file.h"
 #include "os/map.h"
@@ -190,6 +196,86 @@ static void test_remove_all(void **state)
     assert_int_equal(entries(dir), before);
 }
 
+/* A folder with a file in it, as a killed process leaves it. */
+static void leave(const char *parent, const char *name, bool is_file)
+{
+    struct wml_err err = {0};
+    char path[2048];
+    int n = snprintf(path, sizeof path, "%s/%s", parent, name);
+    if (!is_file) {
+        assert_true(wml_dir_make(path, &err));
+        snprintf(path + n, sizeof path - (size_t)n, "/model.onnx");
+    }
+    put(path, "unfinished");
+}
+
+static bool is_left(const char *parent, const char *name)
+{
+    char path[2048];
+    snprintf(path, sizeof path, "%s/%s", parent, name);
+    return wml_file_info(path).kind != WML_FILE_NONE;
+}
+
+/* Links, and folders of other machines, which are asked for their age. */
+static void leave_more(const char *parent, const char *place, bool *stays, char (*name)[96])
+{
+#ifndef _WIN32
+    char path[2048], target[2048];
+    const struct timespec old[2] = {{time(NULL) - 2 * 24 * 60 * 60, 0}, {time(NULL) - 2 * 24 * 60 * 60, 0}};
+    snprintf(name[0], sizeof name[0], ".stage-%s-999999999-0123abce", place);
+    snprintf(path, sizeof path, "%s/%s", parent, name[0]);
+    snprintf(target, sizeof target, "%s", in("killed"));
+    assert_int_equal(symlink(target, path), 0);
+    snprintf(name[1], sizeof name[1], ".stage-00000000-1-0123abce");
+    leave(parent, name[1], false);
+    snprintf(path, sizeof path, "%s/%s", parent, name[1]);
+    assert_int_equal(utimensat(AT_FDCWD, path, old, 0), 0);
+    stays[0] = true;
+    stays[1] = false;
+#else
+    (void)parent, (void)place, (void)stays, (void)name;
+#endif
+}
+
+/* What killed processes left goes when the next private folder or file is made; everything else stays. */
+static void test_killed(void **state)
+{
+    (void)state;
+    static const char dead[] = "999999999"; /* no system has so many processes */
+    static const struct { const char *before, *place, *pid, *after; bool is_file, stays; } row[] = {
+        {".stage-", NULL, dead, "-0123abcd", false, false}, {".stage-", NULL, dead, "-89ef0000", true, false},
+        {".stage-", NULL, NULL, "-0123abcd", false, true},  {".stage-", "00000000", dead, "-0123abcd", false, true},
+        {".stage-", NULL, dead, "-0123abc", false, true},   {".stage-", NULL, dead, "-0123abcg", false, true},
+        {".stage-", NULL, dead, "-0123abcd-", false, true}, {".stage-", NULL, dead, "", false, true},
+        {".other-", NULL, dead, "-0123abcd", false, true},  {".stage-", NULL, "0", "-0123abcd", false, true},
+        {".stage-", NULL, "1x", "-0123abcd", false, true},  {".stage-", NULL, "-5", "-0123abcd", false, true}};
+    enum { ROWS = WML_COUNT(row), MORE = 2 };
+    struct wml_buf mine = {0}, file = {0};
+    struct wml_err err = {0};
+    char place[16], own[16], name[ROWS + MORE][96] = {""};
+    bool stays[ROWS + MORE] = {0};
+    const char *parent = in("killed");
+    assert_true(wml_dir_make(parent, &err) && wml_dir_temp(parent, ".stage-", &mine, &err));
+    snprintf(place, sizeof place, "%.8s", wml_path_name(wml_buf_view(&mine)).ptr + strlen(".stage-"));
+    snprintf(own, sizeof own, "%d", wml_pid());
+    for (int again = 0; again < 2; again++) { /* by the next folder, and by the next file */
+        for (size_t i = 0; i < ROWS; i++) {
+            snprintf(name[i], sizeof name[i], "%s%s-%s%s", row[i].before, row[i].place ? row[i].place : place, row[i].pid ? row[i].pid : own, row[i].after);
+            stays[i] = row[i].stays;
+            leave(parent, name[i], row[i].is_file);
+        }
+        if (!again) leave_more(parent, place, &stays[ROWS], &name[ROWS]);
+        if (again) wml_file_temp(parent, ".stage-", &file);
+        else assert_true(wml_dir_temp(parent, ".stage-", &file, &err) && wml_dir_remove(wml_buf_text(&file)));
+        for (size_t i = 0; i < ROWS + MORE; i++)
+            if (name[i][0] && is_left(parent, name[i]) != stays[i]) fail_msg("%s %s", name[i], stays[i] ? "is gone" : "is still there");
+    }
+    assert_true(wml_dir_exists(wml_buf_text(&mine)) && wml_file_remove(wml_buf_text(&file)) && wml_dir_remove(parent));
+    wml_out_forget(wml_buf_text(&mine));
+    wml_buf_release(&mine);
+    wml_buf_release(&file);
+}
+
 static void test_map_outlives(void **state)
 {
     (void)state;
@@ -327,8 +413,6 @@ static void test_windows(void **state)
 }
 #else
 #include <sys/mount.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 static void test_devices_and_links(void **state)
 {
@@ -407,7 +491,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_out),          cmocka_unit_test(test_out_pair),   cmocka_unit_test(test_out_pieces),
-        cmocka_unit_test(test_out_errors),   cmocka_unit_test(test_remove_all), cmocka_unit_test(test_map_outlives),
+        cmocka_unit_test(test_out_errors),   cmocka_unit_test(test_remove_all), cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_map_outlives),
         cmocka_unit_test(test_odd_names),    cmocka_unit_test(test_folders),    cmocka_unit_test(test_read_write),
 #ifndef _WIN32
         cmocka_unit_test(test_devices_and_links), cmocka_unit_test(test_full_disk),
