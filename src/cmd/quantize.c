@@ -16,7 +16,8 @@ struct quantize_args {
     struct wml_opt_flag overwrite, per_channel, symmetric, reduce_range, contrib, accuracy, equalize, rtn_symmetric, gather;
     struct wml_opt_list keep;
     struct wml_opt_flag keep_io;
-    struct wml_opt_flag bias_correction;
+    struct wml_opt_flag bias_correction, scale_search;
+    struct wml_opt_num smooth_quant;
     struct wml_opt_int samples, seed, bins, accuracy_level;
     struct wml_opt_num percentile;
     struct wml_target_args target;
@@ -54,6 +55,8 @@ static const struct wml_opt opts[] = {
     WML_OPT_FLAG(0, "reduce-range", reduce_range, 0, "no", "weights of 7 bits, for CPUs whose 8-bit sums overflow"),
     WML_OPT_FLAG(0, "equalize", equalize, 0, "no", "balance the channels of layers that follow one another (static)"),
     WML_OPT_FLAG(0, "bias-correction", bias_correction, 0, "no", "take the mean error of every channel out by its bias (static)"),
+    WML_OPT_NUM(0, "smooth-quant", smooth_quant, "ALPHA", 0, 0, 1, "0", "move outliers of activations into weights behind norms, 0.5 is usual (static)"),
+    WML_OPT_FLAG(0, "scale-search", scale_search, 0, "no", "clip constants and activations where that errs least (static)"),
     WML_OPT_STR(0, "overrides", overrides, "FILE", WML_OPT_PATH | WML_OPT_EXISTS, NULL, "JSON: types and ranges of tensors, nodes, operators"),
     WML_OPT_LIST(0, "op-type", op_types, "NAME", 0, "quantise these operators only; repeatable"),
     WML_OPT_LIST(0, "exclude", exclude, "NODE", 0, "leave these nodes alone, * and ? allowed; repeatable"),
@@ -133,7 +136,7 @@ static struct wml_quant_opts quant_opts(const struct quantize_args *a, struct wm
     return (struct wml_quant_opts){
         .weight = type_of(&a->weight_type), .activation = type_of(&a->activation_type), .per_channel = a->per_channel.v,
         .symmetric_weight = s, .symmetric_activation = s, .reduce_range = a->reduce_range.v, .contrib = a->contrib.v, .equalize = a->equalize.v,
-        .bias_correction = a->bias_correction.v,
+        .bias_correction = a->bias_correction.v, .scale_search = a->scale_search.v, .smooth = a->smooth_quant.v,
         .op_types = patterns(&a->op_types, arena), .exclude = patterns(&a->exclude, arena),
         .keep = patterns(&a->keep, arena), .convert_io = !a->keep_io.v,
         .bits = number_of(&a->rtn_bits), .block_size = number_of(&a->block_size), .asymmetric = !a->rtn_symmetric.v, .gather = a->gather.v,
@@ -158,7 +161,7 @@ static bool run(const struct wml_call *call, struct wml_err *err)
     struct wml_quantize_args in = {
         .model = a->model.v, .output = a->output.v, .overwrite = a->overwrite.v, .precision = a->precision.v.at,
         .n_precisions = a->precision.v.len, .quant = quant_opts(a, call->arena), .overrides = a->overrides.v,
-        .has_target = a->target.ep.v || a->target.device.v, .method = a->method.v,
+        .has_target = a->target.ep.v || a->target.device.v, .method = a->scale_search.v && !wml_opt_is_typed(opts, a, "method") ? "mse" : a->method.v,
         .range = {.bins = (unsigned)a->bins.v, .percentile = a->percentile.v}, .samples = (size_t)a->samples.v, .seed = (uint64_t)a->seed.v,
         .data = a->data.v, .tokenizer = a->tokenizer.v, .preprocessor = a->preprocessor.v, .cache = a->cache.v,
         .mixed = a->auto_mixed.v || a->target_sqnr.set, .goal_db = a->target_sqnr.set ? a->target_sqnr.v : WML_MIXED_GOAL_DB,

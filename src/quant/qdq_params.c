@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "graph/graph.h"
+#include "quant/weight_search.h"
 
 static bool is_signed(enum wml_dtype type)
 {
@@ -143,6 +144,18 @@ static struct wml_qparams by_power(const struct wml_qform *f, struct wml_qparams
     return p;
 }
 
+/* p, or what errs less over channel i. */
+static struct wml_qparams search(struct wml_qdq *q, const struct wml_qdq_tensor *t, size_t i, struct wml_qparams p)
+{
+    const struct wml_tensor *w = t->value->init;
+    struct wml_span bytes;
+    size_t outer = 1, inner = 1;
+    if (t->held[i].has_inf || !wml_tensor_peek(w, &bytes)) return p;
+    for (size_t k = 0; k < w->dims.len; k++)
+        if ((int64_t)k != t->axis) *(t->axis < 0 || (int64_t)k > t->axis ? &inner : &outer) *= (size_t)w->dims.at[k];
+    return wml_weight_search(&t->form, wml_value_elem(t->value), bytes.ptr, outer, t->n_held, inner, i, t->held[i].low, t->held[i].high, q->min_range);
+}
+
 static void constant(struct wml_qdq *q, struct wml_qdq_tensor *t)
 {
     const struct wml_override none = wml_override_none(), *o;
@@ -153,6 +166,7 @@ static void constant(struct wml_qdq *q, struct wml_qdq_tensor *t)
         double low = wml_real_round(s->real, end_of(t, 0, o->has_low, o->low, r->low));
         double high = wml_real_round(s->real, end_of(t, 1, o->has_high, o->high, r->high));
         struct wml_qparams p = o->has_scale ? asked_params(s, o) : wml_qparams_of(&t->form, s->real, low, high, q->min_range);
+        if (q->opts->scale_search && !t->exact && !o->has_scale && !o->has_low && !t->has_end[0] && !t->has_end[1]) p = search(q, t, i, p);
         if (t->exact && !o->has_scale && !is_exact(q, t, p)) p = by_power(&t->form, p, low);
         set(s, i, p);
     }

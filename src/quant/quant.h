@@ -31,7 +31,8 @@ struct wml_quant_opts { /* zero: the defaults */
     const struct wml_quant_overrides *overrides;
     struct wml_patterns op_types; /* only these; none: all */
     struct wml_patterns exclude;  /* nodes */
-    bool equalize, bias_correction; /* quant/fit.h: what is done for accuracy beforehand */
+    bool equalize, bias_correction, scale_search; /* quant/fit.h: what is done for accuracy beforehand */
+    double smooth;             /* SmoothQuant's alpha; 0: off */
     const char *ep;            /* alias of the EP whose rules hold; NULL: none */
     /* rtn */
     unsigned bits, block_size; /* 0: 4, 128 */
