@@ -9,7 +9,6 @@
 #include "graph/edit.h"
 #include "graph/graph.h"
 #include "os/file.h"
-#include "os/path.h"
 #include "os/sys.h"
 
 static bool count_node(void *arg, struct wml_node *n)
@@ -56,23 +55,11 @@ static void separate_weights(struct wml_optimize_run *r)
     wml_log(r->cx, WML_LOG_WARN, "%s", text.ptr);
 }
 
-static bool same_path(const char *a, const char *b)
-{
-    struct wml_buf x = {0}, y = {0};
-    struct wml_err ignored = {0};
-    bool same = wml_file_same(a, b) || (wml_path_absolute(&x, wml_str(a), &ignored) && wml_path_absolute(&y, wml_str(b), &ignored) &&
-                                        wml_str_eq(wml_buf_view(&x), wml_buf_view(&y)));
-    wml_buf_release(&x);
-    wml_buf_release(&y);
-    return same;
-}
-
 static bool check_diff(const struct wml_optimize_run *r, struct wml_err *err)
 {
-    const char *diff = r->args->diff, *model = same_path(diff, r->args->model) ? r->args->model : r->staged.output;
-    if (!same_path(diff, model)) return wml_output_check("Comparison", diff, r->args->overwrite, NULL, err);
-    wml_fail(err, WML_E_USAGE, "--diff: '%s' is the model, the comparison is an HTML file", diff);
-    return wml_hint(err, "give another name, such as diff.html");
+    const struct wml_output_name taken[] = {{"the source model", r->args->model}, {"the resulting model", r->staged.output}};
+    return wml_output_check_other("--diff", r->args->diff, taken, WML_COUNT(taken), err) &&
+           wml_output_check("Comparison", r->args->diff, r->args->overwrite, NULL, err);
 }
 
 static bool prepare(struct wml_optimize_run *r, struct wml_err *err)

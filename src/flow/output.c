@@ -45,6 +45,27 @@ bool wml_output_check_model(const char *path, bool overwrite, const char *input,
     return wml_output_check("Output file", path, overwrite, input, err);
 }
 
+static bool same_path(const char *a, const char *b)
+{
+    struct wml_buf x = {0}, y = {0};
+    struct wml_err ignored = {0};
+    bool same = wml_file_same(a, b) || (wml_path_absolute(&x, wml_str(a), &ignored) && wml_path_absolute(&y, wml_str(b), &ignored) &&
+                                        wml_str_eq(wml_buf_view(&x), wml_buf_view(&y)));
+    wml_buf_release(&x);
+    wml_buf_release(&y);
+    return same;
+}
+
+bool wml_output_check_other(const char *option, const char *path, const struct wml_output_name *taken, size_t n, struct wml_err *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!taken[i].path || !same_path(path, taken[i].path)) continue;
+        wml_fail(err, WML_E_USAGE, "%s: '%s' is %s", option, path, taken[i].what);
+        return wml_hint(err, "give another name");
+    }
+    return true;
+}
+
 static void replace_all(char *text, size_t size, const char *what, const char *by)
 {
     struct wml_buf out = {0};

@@ -12,6 +12,9 @@ bool wml_output_check(const char *label, const char *path, bool overwrite, const
 /* The same for a model, which is renamed into place: what is no ordinary file is refused even with overwrite, and so is
  * a name that is too long or missing. */
 bool wml_output_check_model(const char *path, bool overwrite, const char *input, struct wml_err *err);
+struct wml_output_name { const char *what, *path; }; /* "the source"; path NULL: there is none */
+/* A further file of the command, whose path none of the others may have. option: "--report". WML_E_USAGE. */
+bool wml_output_check_other(const char *option, const char *path, const struct wml_output_name *taken, size_t n, struct wml_err *err);
 /* Errors speak of the user's folder, not of the private one inside it: replaces `stage` by `dir` in message and
  * hint. stage may be NULL. */
 void wml_output_unstage(struct wml_err *err, const char *stage, const char *dir);

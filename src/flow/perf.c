@@ -36,8 +36,10 @@ static bool name_output(struct wml_perf_run *r, struct wml_err *err)
     }
     r->output = wml_arena_cstr(&r->arena, wml_buf_view(&path));
     wml_buf_release(&path);
-    if (wml_file_same(r->output, r->args->model))
-        return wml_fail(err, WML_E_EXISTS, "the report '%s' would replace the model", r->output);
+    const struct wml_output_name taken[] = {{"the model", r->args->model}, {"the JSON report", r->output}};
+    if (!wml_output_check_other("--output", r->output, taken, 1, err) ||
+        (r->args->html && !wml_output_check_other("--report", r->args->html, taken, WML_COUNT(taken), err)))
+        return false;
     return wml_output_check("Report", r->output, r->args->overwrite || !r->args->output, NULL, err) &&
            (!r->args->html || wml_output_check("HTML report", r->args->html, r->args->overwrite, NULL, err));
 }

@@ -40,6 +40,7 @@ static bool find_quantized(void *arg, struct wml_node *n)
 static bool load(struct wml_quantize_run *r, struct wml_err *err)
 {
     if (!wml_source_load(r->args->model, "quantize", &r->model, err) || !wml_staged_guard(&r->staged, r->model, err)) return false;
+    if (r->args->html && !wml_staged_guard_file(&r->staged, r->args->html, err)) return false;
     if (r->model->ir_version < WML_IR_SEPARATE_WEIGHTS) {
         wml_quantize_warn(r, "IR version %" PRId64 " became %d: weights are no longer inputs of the model", r->model->ir_version,
                           WML_IR_SEPARATE_WEIGHTS);
@@ -153,8 +154,11 @@ static bool rank(struct wml_quantize_run *r, struct wml_err *err)
 static bool prepare(struct wml_quantize_run *r, const char *output, struct wml_err *err)
 {
     const struct wml_quantize_args *a = r->args;
+    const struct wml_output_name taken[] = {{"the source model", a->model}, {"the resulting model", output}, {"the calibration cache", a->cache}};
     return wml_staged_prepare(&r->staged, a->model, output, a->overwrite, err) &&
-           (!a->html || wml_output_check("HTML report", a->html, a->overwrite, a->model, err));
+           (!a->cache || wml_output_check_other("--calibration-cache", a->cache, taken, 2, err)) &&
+           (!a->html || (wml_output_check_other("--report", a->html, taken, WML_COUNT(taken), err) &&
+                         wml_output_check("HTML report", a->html, a->overwrite, NULL, err)));
 }
 
 static void release(struct wml_quantize_run *r, struct wml_err *err)
@@ -167,9 +171,17 @@ static void release(struct wml_quantize_run *r, struct wml_err *err)
     wml_model_free(r->model);
     wml_model_free(r->base);
     wml_quant_overrides_free(r->overrides);
+    wml_out_release(&r->html);
     wml_staged_release(&r->staged, err);
     wml_flow_oracle_release(&r->oracle);
     wml_arena_release(&r->arena);
+}
+
+/* All that may go wrong does so before the first file has its name. */
+static bool publish(struct wml_quantize_run *r, struct wml_err *err)
+{
+    return wml_quantize_html(r, err) && wml_staged_publish(&r->staged, err) &&
+           (!r->html.temp || wml_out_commit(&r->html, err) || wml_wrap(err, "the model is written, its report is not"));
 }
 
 bool wml_flow_quantize(const struct wml_quantize_args *a, struct wml_ctx *cx, struct wml_report *out, struct wml_err *err)
@@ -183,10 +195,9 @@ bool wml_flow_quantize(const struct wml_quantize_args *a, struct wml_ctx *cx, st
     for (size_t i = 0; ok && i < r.n_steps; i++) ok = apply(&r, &r.step[i], err);
     if (ok) wml_note_progress(cx, "Saving", r.staged.name, 0, 0, NULL);
     ok = ok && wml_staged_write(&r.staged, r.model, ".winml-quantize-", cx, err) && measure(&r, err) && rank(&r, err) &&
-         wml_staged_publish(&r.staged, err);
+         publish(&r, err);
     wml_end_progress(cx);
     r.ms = (double)(wml_now_ns() - start) / 1e6;
-    if (ok && a->html) ok = wml_quantize_html(&r, err) || wml_wrap(err, "the model is written, its report is not");
     if (ok) wml_quantize_report(&r, out);
     release(&r, ok ? NULL : err);
     return ok;

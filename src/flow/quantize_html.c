@@ -119,11 +119,12 @@ static void page(const struct wml_quantize_run *r, struct wml_buf *b)
     wml_buf_cstr(b, "</main></html>\n");
 }
 
-bool wml_quantize_html(const struct wml_quantize_run *r, struct wml_err *err)
+bool wml_quantize_html(struct wml_quantize_run *r, struct wml_err *err)
 {
     struct wml_buf text = {0};
+    if (!r->args->html) return true;
     page(r, &text);
-    bool ok = wml_file_write(r->args->html, wml_buf_view(&text), err);
+    bool ok = wml_out_open(&r->html, r->args->html, err) && wml_out_write(&r->html, text.ptr, text.len, err) && wml_out_finish(&r->html, err);
     wml_buf_release(&text);
     return ok;
 }

@@ -9,6 +9,7 @@
 #include "flow/quantize.h"
 #include "flow/rank.h"
 #include "flow/staged.h"
+#include "os/file.h"
 #include "quant/overrides.h"
 #include "quant/precision.h"
 
@@ -37,6 +38,7 @@ struct wml_quantize_run {
     struct wml_accuracy accuracy;
     const char *accuracy_note; /* why it was not measured, or NULL */
     struct wml_rank rank;
+    struct wml_out html;
     struct wml_mixed mixed;
     struct wml_model *base; /* what `model` shares bytes with; NULL: nothing */
     double ms;
@@ -55,8 +57,8 @@ bool wml_quantize_fit(struct wml_quantize_run *r, struct wml_quantize_step *s, s
 struct wml_samples_spec wml_quantize_samples(struct wml_quantize_run *r);
 /* Raises tensors until the outputs reach the goal, and puts the result in r->model; ranges are measured. */
 bool wml_quantize_mix(struct wml_quantize_run *r, struct wml_quantize_step *s, struct wml_quant_run *run, struct wml_err *err);
-/* The HTML report; the ranking is at hand. */
-bool wml_quantize_html(const struct wml_quantize_run *r, struct wml_err *err);
+/* The HTML report, where one is asked for, as r->html, which has no name yet; the ranking is at hand. */
+bool wml_quantize_html(struct wml_quantize_run *r, struct wml_err *err);
 void wml_quantize_report(const struct wml_quantize_run *r, struct wml_report *out);
 
 #endif

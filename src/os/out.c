@@ -3,10 +3,8 @@
  * of state that outlives a call, since a signal handler can be handed nothing. */
 #include "os/out_sys.h"
 
-#include <inttypes.h>
 #include <stdatomic.h>
 #include "os/path.h"
-#include "os/sys.h"
 
 enum { DIRECT = 1 << 20, MAX_OPEN = 64 };
 
@@ -47,14 +45,15 @@ void wml_out_remove_all(void)
     }
 }
 
-void wml_out_temp_name(struct wml_buf *out, const char *path, uint32_t random)
+/* 180: what is left of the 255 bytes of a name. */
+void wml_out_temp_name(struct wml_buf *out, const char *path)
 {
-    struct wml_buf name = {0};
-    struct wml_str base = wml_str_sub(wml_path_name(wml_str(path)), 0, 180);
-    wml_buf_fmt(&name, ".%.*s.%d.%08" PRIx32 ".tmp", WML_ARG(base), wml_pid(), random);
-    wml_buf_clear(out);
-    wml_path_join(out, wml_path_dir(wml_str(path)), wml_buf_view(&name));
-    wml_buf_release(&name);
+    struct wml_buf dir = {0}, prefix = {0};
+    wml_buf_str(&dir, wml_path_dir(wml_str(path)));
+    wml_buf_fmt(&prefix, ".%.*s.tmp-", WML_ARG(wml_str_sub(wml_path_name(wml_str(path)), 0, 180)));
+    wml_file_temp(wml_buf_text(&dir), wml_buf_text(&prefix), out);
+    wml_buf_release(&dir);
+    wml_buf_release(&prefix);
 }
 
 bool wml_out_refuse_folder(const char *path, struct wml_err *err)

@@ -3,12 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "os/fail.h"
-#include "os/sys.h"
 
 static bool fail(struct wml_out *o, const char *what, struct wml_err *err)
 {
@@ -20,18 +18,16 @@ static int make_temp(struct wml_out *o)
 {
     struct wml_buf temp = {0};
     int fd = -1;
-    for (int attempt = 0; fd < 0 && attempt < 100; attempt++) {
-        uint32_t random = 0;
-        if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random) random = (uint32_t)wml_now_ns();
-        wml_out_temp_name(&temp, o->path, random);
+    errno = EEXIST;
+    for (int attempt = 0; fd < 0 && errno == EEXIST && attempt < 100; attempt++) {
+        wml_out_temp_name(&temp, o->path);
         fd = open(wml_buf_text(&temp), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd < 0 && errno != EEXIST) break;
+        int code = errno;
+        if (fd < 0) wml_out_forget(wml_buf_text(&temp));
+        errno = code;
     }
     int code = errno;
-    if (fd >= 0) {
-        o->temp = wml_xstrdup(wml_buf_text(&temp));
-        wml_out_remember(o->temp);
-    }
+    if (fd >= 0) o->temp = wml_xstrdup(wml_buf_text(&temp));
     wml_buf_release(&temp);
     errno = code;
     return fd;

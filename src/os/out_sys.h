@@ -21,8 +21,8 @@ enum { WML_OUT_PENDING = 1 << 18 };
 /* A temporary file or folder that a fatal end must remove, until it is forgotten. Takes a copy of the name. */
 void wml_out_remember(const char *temp);
 void wml_out_forget(const char *temp);
-/* ".<name>.<pid>.<random>.tmp" beside path. */
-void wml_out_temp_name(struct wml_buf *out, const char *path, uint32_t random);
+/* ".<name>.tmp-..." beside path, a wml_file_temp: it is remembered, and what killed processes left for path goes. */
+void wml_out_temp_name(struct wml_buf *out, const char *path);
 /* A folder in the way, or none to write into. */
 bool wml_out_refuse_folder(const char *path, struct wml_err *err);
 void wml_out_hint_folder(const char *path, struct wml_err *err);

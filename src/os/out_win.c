@@ -1,11 +1,9 @@
 /* The system's part of atomic output on Windows. */
-#define _CRT_RAND_S
 #include "os/out_sys.h"
 
 #include "os/fail.h"
 #include "os/path.h"
 #include "os/replace.h"
-#include "os/sys.h"
 #include "os/wide.h"
 
 #define WIN32_LEAN_AND_MEAN
@@ -39,16 +37,12 @@ static HANDLE make_temp(struct wml_out *o)
     HANDLE h = INVALID_HANDLE_VALUE;
     DWORD code = ERROR_FILE_EXISTS;
     for (int attempt = 0; code == ERROR_FILE_EXISTS && attempt < 100; attempt++) {
-        unsigned random = 0;
-        if (rand_s(&random) != 0) random = (unsigned)wml_now_ns();
-        wml_out_temp_name(&temp, o->path, random);
+        wml_out_temp_name(&temp, o->path);
         h = open_path(wml_buf_text(&temp), GENERIC_READ | GENERIC_WRITE, CREATE_NEW);
         code = h == INVALID_HANDLE_VALUE ? GetLastError() : ERROR_SUCCESS;
+        if (code) wml_out_forget(wml_buf_text(&temp));
     }
-    if (!code) {
-        o->temp = wml_xstrdup(wml_buf_text(&temp));
-        wml_out_remember(o->temp);
-    }
+    if (!code) o->temp = wml_xstrdup(wml_buf_text(&temp));
     wml_buf_release(&temp);
     SetLastError(code);
     return h;

@@ -65,5 +65,5 @@ def need_openvino():
 
 def no_leftovers(folder):
     """Nothing temporary under a folder."""
-    left = [f for f in os.listdir(folder) if f.startswith(".winml") or f.endswith(".tmp")]
+    left = [f for f in os.listdir(folder) if f.startswith(".winml") or ".tmp-" in f]
     assert not left, left

@@ -1,5 +1,5 @@
 """A run of quantize that is killed, interrupted, or out of disk space at any of its file operations: the old output stays whole
-or there is none, never a part of one or a model beside weights of another."""
+or there is none, never a part of one or a model beside weights of another. So do calibration cache and report."""
 import hashlib
 import os
 import random
@@ -15,7 +15,10 @@ from conftest import WINML
 from qdq_models import Maker
 
 FAULTS = os.path.join(os.path.dirname(WINML), "tests", "faults", "libwinml_faults.so")
-WAYS = {"static": ["-p", "int8", "--samples", "2"], "dynamic": ["-p", "dynamic"], "fp16": ["-p", "fp16"], "rtn": ["-p", "int4"]}
+STATIC = ["-p", "int8", "--samples", "2"]
+WAYS = {"static": STATIC, "dynamic": ["-p", "dynamic"], "fp16": ["-p", "fp16"], "rtn": ["-p", "int4"], "chain": ["-p", "dynamic", "-p", "fp16"],
+        "two": ["-p", "w4a16"], "cache": [*STATIC, "--calibration-cache", "{out}/c.json"], "report": [*STATIC, "--report", "{out}/r.html"]}
+MODEL = ("q.onnx", "q.onnx.data") # replaced together; every other file for itself
 pytestmark = pytest.mark.skipif(not os.path.exists(FAULTS), reason="tests/faults is for Linux, without sanitizers")
 
 
@@ -40,8 +43,16 @@ def files(folder):
 
 
 def seen(folder):
-    """Without the hidden folders that a killed run could not remove."""
-    return {n: h for n, h in files(folder).items() if not n.startswith(".winml-")}
+    """What users see: a killed run cannot remove its hidden files and folders."""
+    return {n: h for n, h in files(folder).items() if not n.startswith(".")}
+
+
+def of_model(state):
+    return {n: h for n, h in state.items() if n in MODEL}
+
+
+def others(state):
+    return {n: h for n, h in state.items() if n not in MODEL}
 
 
 class Case:
@@ -49,13 +60,15 @@ class Case:
 
     def __init__(self, tmp, way, outside, old_outside):
         (tmp / "in").mkdir()
-        self.args, self.folder, self.again = [*WAYS[way], "--no-accuracy"], tmp / "out", tmp / "again"
+        self.folder = tmp / "out"
+        self.args = [a.format(out=self.folder) for a in (*WAYS[way], "--no-accuracy")]
         self.source = model(tmp / "in" / "m.onnx", 64, outside)
         other = None if old_outside is None else model(tmp / "in" / "other.onnx", 32, old_outside)
         self.folder.mkdir()
         self.out = self.folder / "q.onnx"
         if other:
             assert run(other, self.out, *self.args).returncode == 0
+            (self.folder / "c.json").unlink(missing_ok=True) # it would be read
         self.old = {n: (self.folder / n).read_bytes() for n in os.listdir(self.folder)}
         self.before = files(self.folder)
         done = run(self.source, self.out, *self.args, log=tmp / "log")
@@ -69,13 +82,27 @@ class Case:
         for n, content in self.old.items():
             (self.folder / n).write_bytes(content)
 
+    def no_mix(self, left):
+        """Of the other files each is whole: the old one, the new one, or not there yet."""
+        return all(h in (self.before.get(n), self.after.get(n)) for n, h in others(left).items()) and set(others(self.before)) <= set(left)
+
+    def is_old(self, left):
+        return self.no_mix(left) and of_model(left) == of_model(self.before)
+
+    def is_new(self, left):
+        return self.no_mix(left) and of_model(left) == of_model(self.after)
+
+    def may_be_killed(self, left):
+        return self.is_old(left) or self.is_new(left) or "q.onnx" not in left and self.no_mix(left)
+
     def run(self, at, how):
         self.reset()
         return run(self.source, self.out, *self.args, at=at, how=how)
 
 
 @pytest.fixture(scope="module", params=[("static", False, None), ("static", True, True), ("static", False, True), ("static", True, False), ("dynamic", True, None),
-                                        ("dynamic", False, False), ("fp16", True, True), ("rtn", False, True)], ids=lambda p: "-".join(map(str, p)))
+                                        ("dynamic", False, False), ("fp16", True, True), ("fp16", False, None), ("rtn", False, True), ("rtn", True, False),
+                                        ("chain", True, True), ("two", False, True), ("cache", False, True), ("report", True, True)], ids=lambda p: "-".join(map(str, p)))
 def case(request, tmp_path_factory):
     return Case(tmp_path_factory.mktemp("faults"), *request.param)
 
@@ -90,7 +117,8 @@ def test_full_disk(case):
                 assert files(case.folder) == case.after, where
             else:
                 assert done.returncode == 1 and "disk space" in done.stderr and "Traceback" not in done.stderr, (where, done.stderr)
-                assert files(case.folder) == case.before, (where, done.stderr)
+                came = "the model is written, its report is not" in done.stderr
+                assert (case.is_new if came else case.is_old)(files(case.folder)), (where, done.stderr)
 
 
 def test_killed(case):
@@ -99,9 +127,9 @@ def test_killed(case):
         where = f"killed at {at}: {case.operations[at - 1]}"
         assert done.returncode == -signal.SIGKILL, where
         left = seen(case.folder)
-        assert "q.onnx" not in left or left in (case.before, case.after), (where, left)
+        assert case.may_be_killed(left), (where, left)
         assert run(case.source, case.out, *case.args).returncode == 0
-        assert seen(case.folder) == case.after, where
+        assert files(case.folder) == case.after, where # what the killed run left is gone as well
 
 
 def test_interrupted(case):
@@ -114,9 +142,9 @@ def test_interrupted(case):
             if done.returncode == 0:
                 assert left == case.after, where
             elif how == "int":
-                assert left == case.before and "Aborted!" in done.stderr, (where, done.stderr)
+                assert case.is_old(left) and "Aborted!" in done.stderr, (where, done.stderr)
             else:
-                assert left in (case.before, case.after, {}), where
+                assert case.may_be_killed(left), (where, left)
 
 
 def test_any_moment(tmp_path):
@@ -135,7 +163,7 @@ def test_any_moment(tmp_path):
         assert seen(out.parent) == wanted
         if number != signal.SIGKILL:
             assert p.returncode in (0, 1, -number) and (p.returncode != 1 or "Aborted!" in said), said
-    assert run(source, out, *args).returncode == 0 and seen(out.parent) == wanted
+    assert run(source, out, *args).returncode == 0 and files(out.parent) == wanted
 
 
 def on_a_terminal(wanted, *args, env):

@@ -276,6 +276,31 @@ static void test_killed(void **state)
     wml_buf_release(&file);
 }
 
+/* The same for the neighbours of outputs, each by the next run that writes to that name. */
+static void test_killed_neighbour(void **state)
+{
+    (void)state;
+    struct wml_err err = {0};
+    struct wml_out o = {0};
+    char place[16], left[96];
+    const char *parent = in("neighbour");
+    char path[2048];
+    snprintf(path, sizeof path, "%s/r.json", parent);
+    assert_true(wml_dir_make(parent, &err) && wml_out_open(&o, path, &err));
+    const char *mine = strstr(o.temp, ".r.json.tmp-");
+    assert_non_null(mine);
+    snprintf(place, sizeof place, "%.8s", mine + strlen(".r.json.tmp-"));
+    snprintf(left, sizeof left, ".r.json.tmp-%s-999999999-0123abcd", place);
+    leave(parent, left, true);
+    wml_out_release(&o);
+    snprintf(path, sizeof path, "%s/other.json", parent);
+    assert_true(wml_file_write(path, WML_STR("{}"), &err) && is_left(parent, left));
+    snprintf(path, sizeof path, "%s/r.json", parent);
+    assert_true(wml_file_write(path, WML_STR("{}"), &err) && !is_left(parent, left));
+    assert_int_equal(entries(parent), 2);
+    assert_true(wml_dir_remove(parent));
+}
+
 static void test_map_outlives(void **state)
 {
     (void)state;
@@ -491,7 +516,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_out),          cmocka_unit_test(test_out_pair),   cmocka_unit_test(test_out_pieces),
-        cmocka_unit_test(test_out_errors),   cmocka_unit_test(test_remove_all), cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_out_errors),   cmocka_unit_test(test_remove_all), cmocka_unit_test(test_killed), cmocka_unit_test(test_killed_neighbour),
         cmocka_unit_test(test_map_outlives),
         cmocka_unit_test(test_odd_names),    cmocka_unit_test(test_folders),    cmocka_unit_test(test_read_write),
 #ifndef _WIN32
