@@ -39,6 +39,7 @@ struct wml_session {
     size_t n_inputs, n_optional, n_outputs; /* input: the optional ones follow the others */
     const char **output_name;               /* the names again, as Run wants them */
     char *label;                            /* the model in messages */
+    struct wml_ort_observe *observe;        /* the session uses it to its end */
     struct wml_placed *placed;
     size_t n_placed;
     bool placement_asked;
@@ -91,6 +92,11 @@ bool wml_ort_load(struct wml_ort *o, const struct wml_model_source *m, const Ort
 bool wml_ort_check_refusal(struct wml_ort *o, const struct wml_session_opts *opts, struct wml_err *err);
 /* "file.onnx", or "the model" for bytes. */
 const char *wml_ort_label(const struct wml_model_source *m);
+
+/* Makes the operator Observe known to sessions of `so`; freed after the last of them. NULL with *err. */
+struct wml_ort_observe *wml_ort_observe_new(const struct wml_ort *o, const struct wml_observer *observer, OrtSessionOptions *so,
+                                            struct wml_err *err);
+void wml_ort_observe_free(struct wml_ort_observe *w);
 
 /* Type of one input or output; strings in the arena. */
 bool wml_ort_read_io(const struct wml_ort *o, const OrtTypeInfo *info, struct wml_arena *a, struct wml_io *out,

@@ -124,6 +124,7 @@ bool wml_session_open(struct wml_ort *o, const struct wml_model_source *m, const
     s->o = o;
     s->label = wml_arena_cstr(&s->arena, wml_path_name(wml_str(wml_ort_label(m))));
     if (!wml_ort_options(o, m, opts ? opts : &plain, &so, err)) goto done;
+    if (opts && opts->observer && !(s->observe = wml_ort_observe_new(o, opts->observer, so, err))) goto done;
     wml_buf_clear(&o->refusal);
     bool look = opts && opts->look_only;
     if (!(look ? wml_ort_load : wml_ort_create)(o, m, so, &s->session, err) || !wml_ort_check_refusal(o, opts, err)) goto done;
@@ -143,6 +144,7 @@ void wml_session_close(struct wml_session *s)
 {
     if (!s) return;
     if (s->session) s->o->api->ReleaseSession(s->session);
+    wml_ort_observe_free(s->observe);
     wml_arena_release(&s->arena);
     free(s);
 }

@@ -7,6 +7,7 @@
 #include "base/rd.h"
 #include "base/vec.h"
 #include "ort/device.h"
+#include "ort/observe.h"
 
 struct wml_session;
 
@@ -24,6 +25,7 @@ struct wml_session_opts { /* zero: CPU, no optimisation, quiet */
     unsigned threads;      /* intra-op; 0: ORT's choice */
     bool look_only;        /* loaded, not prepared: its types can be read, it never runs. No kernels, no EPs */
     bool no_memory_plan;   /* each value gets its memory by itself: a plan made in the first run is a second copy in the next */
+    const struct wml_observer *observer; /* of the model's Observe nodes; copied. NULL: there are none */
     bool record_placement; /* for wml_session_placement */
     bool no_cpu_fallback;
     const char *profile_prefix; /* ORT profiling to <prefix>_<time>.json; NULL: off */

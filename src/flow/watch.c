@@ -1,0 +1,77 @@
+/* Nodes that show values are put into the model for as long as the session is made. */
+#include "flow/watch.h"
+
+#include "flow/oracle.h"
+#include "graph/edit.h"
+#include "onnx/onnx.h"
+
+/* From the last to the first: the nodes of early values must stand last. */
+static void put_nodes(struct wml_graph *g, struct wml_value *const *want, size_t n, struct wml_value *tag, struct wml_node **node)
+{
+    for (size_t i = n; i-- > 0;) {
+        node[i] = wml_graph_append(g, WML_OBSERVE_DOMAIN, WML_OBSERVE_OP);
+        wml_node_add_input(node[i], want[i]);
+        wml_node_add_input(node[i], tag);
+        wml_attr_set_int(node[i], "slot", (int64_t)i);
+    }
+}
+
+bool wml_flow_watch(struct wml_ctx *cx, struct wml_model *m, struct wml_value *const *want, size_t n,
+                    const struct wml_observer *observer, unsigned threads, struct wml_session **out, struct wml_err *err)
+{
+    static const int64_t size[] = {WML_WATCH_TAG};
+    const struct wml_skeleton_opts whole = {0};
+    /* A memory plan of the first run would be a second copy of it in the next. */
+    const struct wml_session_opts opts = {.threads = threads, .no_memory_plan = true, .observer = observer};
+    struct wml_arena arena = {0};
+    struct wml_node **node = WML_NEW_ARRAY(&arena, struct wml_node *, n + 1);
+    size_t opsets = m->opset.len;
+    struct wml_value *tag = wml_graph_add_input(m->graph, wml_model_unique(m, WML_STR("observe_tag")), wml_type_static(m, WML_I64, 1, size));
+    wml_model_set_opset(m, WML_OBSERVE_DOMAIN, 1);
+    put_nodes(m->graph, want, n, tag, node);
+    bool ok = wml_flow_session(cx, m, &whole, &opts, out, err);
+    for (size_t i = 0; i < n; i++) wml_node_remove(node[i]);
+    wml_graph_remove_input(m->graph, m->graph->inputs.len - 1);
+    m->opset.len = opsets;
+    wml_arena_release(&arena);
+    return ok;
+}
+
+static bool bytes_of(const struct wml_value *v, uint64_t *bytes)
+{
+    int64_t count;
+    return wml_value_count(v, &count) && wml_dtype_bytes((int)wml_value_elem(v), (uint64_t)count, bytes);
+}
+
+/* Backwards: a value lives from the node that makes it to the last that reads it. */
+uint64_t wml_flow_live_bytes(struct wml_model *m)
+{
+    uint64_t mark = wml_model_mark(m), live = 0, most = 0, bytes;
+    for (const struct wml_node *n = m->graph->last; n; n = n->prev) {
+        for (size_t i = 0; i < n->n_out; i++) {
+            if (!n->out[i]) continue;
+            if (!bytes_of(n->out[i], &bytes)) return 0;
+            if (n->out[i]->mark != mark) live += bytes;
+            n->out[i]->mark = mark;
+        }
+        for (size_t i = 0; i < n->n_in; i++) {
+            struct wml_value *v = n->in[i];
+            if (!v || !v->def || v->mark == mark || v->graph != m->graph) continue;
+            if (!bytes_of(v, &bytes)) return 0;
+            v->mark = mark;
+            live += bytes;
+        }
+        most = WML_MAX(most, live);
+        for (size_t i = 0; i < n->n_out; i++)
+            if (n->out[i] && bytes_of(n->out[i], &bytes)) live -= bytes;
+    }
+    return most;
+}
+
+uint64_t wml_flow_weight_bytes(const struct wml_model *m)
+{
+    uint64_t sum = 0, bytes;
+    for (size_t i = 0; i < m->graph->initializer.len; i++)
+        if (wml_tensor_size(m->graph->initializer.at[i], &bytes, NULL)) sum += bytes;
+    return sum;
+}
