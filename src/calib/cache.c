@@ -7,6 +7,7 @@
 #include "os/file.h"
 #include "text/json.h"
 
+static const char FACTS[] = "winml";
 static const char METHOD_CLASS[] = "CalibrationMethod";
 static const uint64_t MAX_BYTES = UINT64_C(1) << 28; /* histograms included: 2048 bins of 10000 tensors are 200 MB */
 
@@ -21,6 +22,25 @@ static bool method_fits(const struct wml_json_val *root, const struct wml_range_
     if (wml_str_is(name, m->ort_name) && (m->ours ? wml_str_is(ours, m->name) : !ours.ptr)) return true;
     wml_fail(err, WML_E_USAGE, "the ranges come from method %.*s, asked for is %s", WML_ARG(ours.ptr ? ours : name), m->name);
     return wml_hint(err, "ask for the method of the cache, or remove the file to calibrate again");
+}
+
+static bool facts_fit(const struct wml_json_val *root, const struct wml_cache_facts *facts, struct wml_err *err)
+{
+    const struct wml_json_val *said = wml_json_get(root, FACTS);
+    for (size_t i = 0; facts && i < facts->len; i++) {
+        const struct wml_cache_fact *f = &facts->at[i];
+        struct wml_str value = wml_json_get_str(said, f->key);
+        if (!value.ptr && !f->unsaid) continue;
+        if (!value.ptr) value = wml_str(f->unsaid);
+        if (wml_str_is(value, f->value)) continue;
+        if (f->differs) {
+            *f->differs = true;
+            continue;
+        }
+        wml_fail(err, WML_E_USAGE, "the ranges come from %s %.*s, asked for is %s", f->key, WML_ARG(value), f->value);
+        return wml_hint(err, "ask for the same as when the cache was made, or remove the file to calibrate again");
+    }
+    return true;
 }
 
 static const char *const BOUND[] = {"lowest", "highest"};
@@ -76,30 +96,32 @@ static bool read_tensors(const struct wml_json_val *data, struct wml_ranges *out
     return true;
 }
 
-static bool read_root(const struct wml_json_val *root, const struct wml_range_method *m, struct wml_ranges *out, struct wml_err *err)
+static bool read_root(const struct wml_json_val *root, const struct wml_range_method *m, const struct wml_cache_facts *facts, struct wml_ranges *out,
+                      struct wml_err *err)
 {
     if (!wml_json_is_object(root)) return wml_fail(err, WML_E_FORMAT, "not an object");
     if (!wml_str_is(wml_json_get_str(root, "CLS"), "TensorsData")) return read_tensors(root, out, err);
-    if (wml_json_get_bool(root, "smooth_quant", false)) {
+    if (!m) facts = NULL;
+    if (wml_json_get_bool(root, "smooth_quant", false) && !wml_json_is_object(wml_json_get(root, FACTS))) { /* not by ours */
         wml_fail(err, WML_E_UNSUPPORTED, "the ranges belong to a model changed by SmoothQuant");
         return wml_hint(err, "remove the file to calibrate again");
     }
-    return (!m || method_fits(root, m, err)) && read_tensors(wml_json_get(root, "data"), out, err);
+    return (!m || method_fits(root, m, err)) && facts_fit(root, facts, err) && read_tensors(wml_json_get(root, "data"), out, err);
 }
 
-bool wml_ranges_parse(struct wml_str json, const struct wml_range_method *m, struct wml_ranges *out, struct wml_err *err)
+bool wml_ranges_parse(struct wml_str json, const struct wml_range_method *m, const struct wml_cache_facts *facts, struct wml_ranges *out, struct wml_err *err)
 {
     struct wml_json_doc *doc = NULL;
-    bool ok = wml_json_parse_python(json, &doc, err) && read_root(wml_json_root(doc), m, out, err);
+    bool ok = wml_json_parse_python(json, &doc, err) && read_root(wml_json_root(doc), m, facts, out, err);
     wml_json_free(doc);
     return ok;
 }
 
-bool wml_ranges_load(const char *path, const struct wml_range_method *m, struct wml_ranges *out, struct wml_err *err)
+bool wml_ranges_load(const char *path, const struct wml_range_method *m, const struct wml_cache_facts *facts, struct wml_ranges *out, struct wml_err *err)
 {
     struct wml_buf text = {0};
     bool ok = wml_file_read(path, MAX_BYTES, &text, err) &&
-              (wml_ranges_parse(wml_buf_view(&text), m, out, err) || wml_wrap(err, "calibration cache %s", path));
+              (wml_ranges_parse(wml_buf_view(&text), m, facts, out, err) || wml_wrap(err, "calibration cache %s", path));
     wml_buf_release(&text);
     return ok;
 }
@@ -120,7 +142,24 @@ static void print_bound(struct wml_json *j, const char *key, double x, enum wml_
     wml_json_end(j, '}');
 }
 
-void wml_ranges_print(const struct wml_ranges *r, const struct wml_range_method *m, struct wml_buf *out)
+static void print_facts(struct wml_json *j, const struct wml_cache_facts *facts)
+{
+    bool any = false;
+    for (size_t i = 0; facts && i < facts->len; i++) {
+        const struct wml_cache_fact *f = &facts->at[i];
+        if (f->unsaid && strcmp(f->value, f->unsaid) == 0) continue;
+        if (!any) {
+            wml_json_key(j, FACTS);
+            wml_json_begin(j, '{');
+        }
+        any = true;
+        wml_json_key(j, f->key);
+        wml_json_put_cstr(j, f->value);
+    }
+    if (any) wml_json_end(j, '}');
+}
+
+void wml_ranges_print(const struct wml_ranges *r, const struct wml_range_method *m, const struct wml_cache_facts *facts, struct wml_buf *out)
 {
     struct wml_json j = {.out = out};
     char value[64];
@@ -151,18 +190,19 @@ void wml_ranges_print(const struct wml_ranges *r, const struct wml_range_method 
     wml_json_put_cstr(&j, value);
     wml_json_end(&j, '}');
     wml_json_key(&j, "smooth_quant");
-    wml_json_put_bool(&j, false);
+    wml_json_put_bool(&j, facts && facts->smooth);
     if (m->ours) {
         wml_json_key(&j, "winml_method");
         wml_json_put_cstr(&j, m->name);
     }
+    print_facts(&j, facts);
     wml_json_end(&j, '}');
 }
 
-bool wml_ranges_save(const struct wml_ranges *r, const struct wml_range_method *m, const char *path, struct wml_err *err)
+bool wml_ranges_save(const struct wml_ranges *r, const struct wml_range_method *m, const struct wml_cache_facts *facts, const char *path, struct wml_err *err)
 {
     struct wml_buf text = {0};
-    wml_ranges_print(r, m, &text);
+    wml_ranges_print(r, m, facts, &text);
     wml_buf_char(&text, '\n');
     bool ok = text.failed ? wml_fail(err, WML_E_MEMORY, "calibration cache %s: too long", path)
                           : wml_file_write(path, wml_buf_view(&text), err);

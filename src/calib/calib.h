@@ -40,6 +40,8 @@ struct wml_range_method {
     bool fits_type;       /* it looks for the best range of a type: opts.integer, and form as the type is used */
     const char *summary;
     unsigned passes;      /* over the samples, at most */
+    unsigned bins;        /* opts.bins by default; 0: it has none */
+    double percentile;    /* opts.percentile by default; 0: the same */
     bool extremes;        /* of each sample, the smallest and the largest value say all that it asks */
     const struct wml_range_collect *collect;
     /* Refuses options without sense: WML_E_USAGE. NULL: no option matters. */

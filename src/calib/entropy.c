@@ -144,6 +144,6 @@ static const struct wml_range_collect collect = {
 };
 
 const struct wml_range_method wml_range_entropy = {
-    .name = "entropy", .ort_name = "Entropy", .passes = 2, .collect = &collect, .check = check, .finish = finish,
+    .name = "entropy", .ort_name = "Entropy", .passes = 2, .bins = BINS, .collect = &collect, .check = check, .finish = finish,
     .summary = "what loses least information in 128 levels, symmetric windows: ORT's algorithm",
 };

@@ -10,6 +10,7 @@
 #include <math.h>
 
 enum { BINS = 2048, MAX_BINS = 1 << 20 };
+#define PERCENTILE 99.999
 
 static bool check(const struct wml_range_opts *o, struct wml_err *err)
 {
@@ -40,7 +41,7 @@ static double edge_at(const struct wml_bins *b, double share)
 static struct wml_range finish(const struct wml_range_state *s, const struct wml_range_opts *o)
 {
     const struct wml_bins *b = s->own;
-    double p = o->percentile > 0 ? o->percentile : 99.999, low = s->extent.low, high = s->extent.high;
+    double p = o->percentile > 0 ? o->percentile : PERCENTILE, low = s->extent.low, high = s->extent.high;
     if (b->n && b->magnitudes) {
         double t = edge_at(b, p / 100.0);
         low = WML_MAX(low, -t);
@@ -58,6 +59,6 @@ static const struct wml_range_collect collect = {
 };
 
 const struct wml_range_method wml_range_percentile = {
-    .name = "percentile", .ort_name = "Percentile", .passes = 2, .collect = &collect, .check = check, .finish = finish,
+    .name = "percentile", .ort_name = "Percentile", .passes = 2, .bins = BINS, .percentile = PERCENTILE, .collect = &collect, .check = check, .finish = finish,
     .summary = "what holds 99.999 % of the values",
 };

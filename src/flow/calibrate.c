@@ -4,7 +4,6 @@
 
 #include <stdatomic.h>
 
-#include "calib/cache.h"
 #include "flow/ranges.h"
 #include "flow/watch.h"
 #include "graph/edit.h"
@@ -179,21 +178,42 @@ static bool measure(struct wml_ctx *cx, struct wml_model *m, struct wml_value *c
     return ok;
 }
 
+/* Names the first few. */
+static bool find_missing(const struct wml_ranges *r, struct wml_value *const *want, size_t n, struct wml_err *err)
+{
+    enum { NAMED = 3 };
+    struct wml_buf names = {0};
+    size_t missing = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!wml_ranges_find(r, want[i]->name) && ++missing <= NAMED)
+            wml_buf_fmt(&names, "%s'%.*s'", missing > 1 ? ", " : "", WML_ARG(want[i]->name));
+    if (missing) {
+        wml_fail(err, WML_E_NOT_FOUND, "it lacks the ranges of %zu of %zu values: %s%s", missing, n, wml_buf_text(&names), missing > NAMED ? ", ..." : "");
+        wml_hint(err, "it is that of another model, or of other options (--op-type, --exclude, --ep): remove it to calibrate again");
+    }
+    wml_buf_release(&names);
+    return !missing;
+}
+
+static bool load_cache(const struct wml_calibration_spec *spec, const struct wml_range_method *method, struct wml_value *const *want, size_t n,
+                       struct wml_calibration *out, struct wml_err *err)
+{
+    if (!wml_ranges_load(spec->cache, method, &spec->facts, &out->ranges, err)) return wml_hint(err, "without this file the ranges are measured, and written to it");
+    out->from_cache = true;
+    snprintf(out->data, sizeof out->data, "ranges in %.*s", WML_ARG(wml_path_name(wml_str(spec->cache))));
+    return find_missing(&out->ranges, want, n, err) || wml_wrap(err, "calibration cache %s", spec->cache);
+}
+
 bool wml_flow_calibrate(struct wml_ctx *cx, struct wml_model *m, struct wml_value *const *want, size_t n_wanted,
                         const struct wml_calibration_spec *spec, struct wml_calibration *out, struct wml_err *err)
 {
     const struct wml_range_method *method = wml_range_method_find(spec->method);
     *out = (struct wml_calibration){0};
     if (!method) return wml_fail(err, WML_E_USAGE, "no calibration method is called '%s'", spec->method);
-    bool ok;
-    if (spec->cache && wml_file_exists(spec->cache)) {
-        ok = wml_ranges_load(spec->cache, method, &out->ranges, err) || wml_hint(err, "without this file the ranges are measured, and written to it");
-        out->from_cache = true;
-        snprintf(out->data, sizeof out->data, "ranges in %.*s", WML_ARG(wml_path_name(wml_str(spec->cache))));
-    } else {
-        ok = measure(cx, m, want, n_wanted, method, spec, out, err) &&
-             (!spec->cache || wml_ranges_save(&out->ranges, method, spec->cache, err));
-    }
+    bool ok = spec->cache && wml_file_exists(spec->cache)
+                  ? load_cache(spec, method, want, n_wanted, out, err)
+                  : measure(cx, m, want, n_wanted, method, spec, out, err) &&
+                        (!spec->cache || wml_ranges_save(&out->ranges, method, &spec->facts, spec->cache, err));
     if (!ok) wml_calibration_release(out);
     return ok;
 }

@@ -3,6 +3,7 @@
 #ifndef WML_FLOW_CALIBRATE_H
 #define WML_FLOW_CALIBRATE_H
 
+#include "calib/cache.h"
 #include "calib/calib.h"
 #include "calib/ranges.h"
 #include "flow/samples.h"
@@ -13,6 +14,7 @@ struct wml_calibration_spec {
     struct wml_range_opts range;
     struct wml_samples_spec samples; /* ranges that suit the model's inputs are added */
     const char *cache;               /* JSON of ranges: read when it is there, else written; NULL: none */
+    struct wml_cache_facts facts;    /* of it */
 };
 
 struct wml_calibration {

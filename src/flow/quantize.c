@@ -46,6 +46,7 @@ static bool load(struct wml_quantize_run *r, struct wml_err *err)
                           WML_IR_SEPARATE_WEIGHTS);
         wml_model_raise_ir(r->model, WML_IR_SEPARATE_WEIGHTS);
     }
+    if (r->args->cache) wml_model_fingerprint(r->model, r->fingerprint);
     bool quantized = false;
     wml_graph_walk(r->model->graph, find_quantized, &quantized);
     if (quantized) wml_quantize_warn(r, "the model is quantised in part already: that part stays as it is");
@@ -89,8 +90,10 @@ static bool calibrate(struct wml_quantize_run *r, struct wml_quantize_step *s, s
     if (method && method->fits_type && s->opts.symmetric_activation == WML_SYMMETRY_ON) spec.range.form = WML_RANGE_SYMMETRIC;
     if (!s->method->prepare(run, err) || !wml_quantize_fit(r, s, run, &spec.samples, false, err) || !s->method->wanted(run, &want, err))
         return fail_step(r, s, err);
+    wml_quantize_cache_facts(r, s, &spec.range, &spec.facts);
     if (!wml_flow_calibrate(r->cx, r->model, want.v.at, want.v.len, &spec, &r->calibration, err)) return false;
     s->opts.ranges = &r->calibration.ranges;
+    if (r->other_model) wml_quantize_warn(r, "%s comes from another model: remove it to calibrate again", a->cache);
     return wml_quantize_fit(r, s, run, &spec.samples, true, err);
 }
 

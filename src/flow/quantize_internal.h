@@ -9,6 +9,7 @@
 #include "flow/quantize.h"
 #include "flow/rank.h"
 #include "flow/staged.h"
+#include "graph/fingerprint.h"
 #include "os/file.h"
 #include "quant/overrides.h"
 #include "quant/precision.h"
@@ -35,6 +36,8 @@ struct wml_quantize_run {
     size_t n_steps;
     struct wml_samples *samples; /* what was read, for calibration and comparison; or NULL */
     struct wml_calibration calibration;
+    char fingerprint[WML_FINGERPRINT]; /* of the source; "": no cache is asked for */
+    bool other_model;                  /* the cache comes from another one */
     struct wml_accuracy accuracy;
     const char *accuracy_note; /* why it was not measured, or NULL */
     struct wml_rank rank;
@@ -54,6 +57,8 @@ void wml_quantize_warn(struct wml_quantize_run *r, const char *fmt, ...) WML_PRI
  * then, with `ranges` in the step's options, those that need a quantised model to compare with. */
 bool wml_quantize_fit(struct wml_quantize_run *r, struct wml_quantize_step *s, struct wml_quant_run *run, const struct wml_samples_spec *samples,
                       bool ranges, struct wml_err *err);
+/* What a cache of this step's ranges says of them; in r->arena. o: with the types that the method fits. */
+void wml_quantize_cache_facts(struct wml_quantize_run *r, const struct wml_quantize_step *s, const struct wml_range_opts *o, struct wml_cache_facts *out);
 struct wml_samples_spec wml_quantize_samples(struct wml_quantize_run *r);
 /* Raises tensors until the outputs reach the goal, and puts the result in r->model; ranges are measured. */
 bool wml_quantize_mix(struct wml_quantize_run *r, struct wml_quantize_step *s, struct wml_quant_run *run, struct wml_err *err);

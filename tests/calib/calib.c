@@ -109,10 +109,10 @@ int main(int argc, char **argv)
     for (int i = 3; i < argc; i++)
         if (!option(&j, argv[i], &err)) return complain(&err);
     bool ok = wml_str_ends(wml_str(argv[2]), ".json")
-                  ? wml_ranges_load(argv[2], j.method, &ranges, &err)
+                  ? wml_ranges_load(argv[2], j.method, NULL, &ranges, &err)
                   : wml_npy_load(argv[2], &arrays, &err) && calibrate(&j, &arrays, &ranges, &err);
     if (ok) show(&ranges);
-    ok = ok && (!j.out || wml_ranges_save(&ranges, j.method, j.out, &err));
+    ok = ok && (!j.out || wml_ranges_save(&ranges, j.method, NULL, j.out, &err));
     wml_ranges_release(&ranges);
     wml_npys_release(&arrays);
     return ok ? 0 : complain(&err);

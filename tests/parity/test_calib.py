@@ -353,6 +353,41 @@ def test_method_of_a_cache(tmp_path):
         assert run("any", cache) == run(method, cache)
 
 
+def small(path, seed):
+    rng = np.random.default_rng(seed)
+    inits = {"w": rng.normal(size=(6, 5)), "s": np.full(6, 2.0), "b": np.zeros(6)}
+    graph = helper.make_graph([helper.make_node("LayerNormalization", ["x", "s", "b"], ["n"], "ln"), helper.make_node("MatMul", ["n", "w"], ["y"], "mm")], "g",
+                              [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 6])], [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4, 5])],
+                              [onnx.numpy_helper.from_array(v.astype(np.float32), k) for k, v in inits.items()])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return path
+
+
+@pytest.mark.parametrize("flags,smooth", [([], False), (["--equalize"], False), (["--smooth-quant", "0.5"], True), (["--method", "percentile"], False)])
+def test_ort_reads_what_is_said_of_the_model(winml, tmp_path, flags, smooth):
+    """Our own member beside ORT's; SmoothQuant is said in ORT's way, too, which then calibrates again."""
+    r = winml("quantize", "-m", small(tmp_path / "m.onnx", 1), "-o", tmp_path / "q.onnx", "--calibration-cache", tmp_path / "c.json", *flags)
+    assert r.code == 0, r.err
+    document = json.loads((tmp_path / "c.json").read_text())
+    data = calibrate.load_tensors_data(tmp_path / "c.json")
+    assert list(data.keys()) == list(document["data"]) and set(data.keys()) >= {"x", "n", "y"}
+    assert document["smooth_quant"] is smooth and len(document["winml"]["model"]) == 16
+
+
+def test_cache_of_another_model(winml, tmp_path):
+    def run_it(model, out):
+        r = winml("quantize", "-m", model, "-o", tmp_path / out, "--calibration-cache", tmp_path / "c.json", "-f", "json")
+        assert r.code == 0, r.err
+        return r
+
+    first = small(tmp_path / "m.onnx", 1)
+    run_it(first, "a.onnx")
+    onnx.save(onnx.load(first), tmp_path / "outside.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
+    assert run_it(tmp_path / "outside.onnx", "b.onnx").json["warnings"] == [] # the same weights, wherever they are
+    other = run_it(small(tmp_path / "trained.onnx", 2), "c.onnx")
+    assert any("comes from another model" in w for w in other.json["warnings"]), other.json["warnings"]
+
+
 def test_distribution_of_ort(tmp_path):
     data = calibrator(tmp_path, [a.astype(np.float32) for a in DATA["float32"]["normal"]], calibrate.CalibrationMethod.Distribution,
                       num_bins=512)

@@ -37,7 +37,7 @@ static void test_forms(void **state)
         struct wml_ranges r = {0};
         struct wml_err err = {0};
         wml_buf_fmt(&text, HEAD "\"a\": " TENSOR("0", "1") ", \"x\": %s" TAIL("MinMax"), rows[i].text);
-        if (!wml_ranges_parse(wml_buf_view(&text), method("minmax"), &r, &err)) fail_msg("%s: %s", rows[i].text, err.msg);
+        if (!wml_ranges_parse(wml_buf_view(&text), method("minmax"), NULL, &r, &err)) fail_msg("%s: %s", rows[i].text, err.msg);
         const struct wml_range *x = wml_ranges_find(&r, WML_STR("x"));
         assert_true(x && x->low == rows[i].low && x->high == rows[i].high && x->dtype == rows[i].dtype);
         assert_true(r.map.len == 2 && wml_str_is(r.map.entry[0].key, "a"));
@@ -71,7 +71,7 @@ static void test_refused(void **state)
     for (size_t i = 0; i < WML_COUNT(rows); i++) {
         struct wml_ranges r = {0};
         struct wml_err err = {0};
-        assert_false(wml_ranges_parse(wml_str(rows[i].text), method("minmax"), &r, &err));
+        assert_false(wml_ranges_parse(wml_str(rows[i].text), method("minmax"), NULL, &r, &err));
         if (err.code != rows[i].code || !wml_str_has(wml_str(err.msg), rows[i].says)) fail_msg("%s: %s", rows[i].text, err.msg);
         wml_ranges_release(&r);
     }
@@ -86,12 +86,12 @@ static void test_methods(void **state)
     wml_ranges_put(&r, WML_STR("a"), (struct wml_range){-65504, 0x1p-24, WML_F16});
     for (size_t i = 0; wml_range_method_at(i); i++) {
         struct wml_buf text = {0}, again = {0};
-        wml_ranges_print(&r, wml_range_method_at(i), &text);
+        wml_ranges_print(&r, wml_range_method_at(i), NULL, &text);
         for (size_t k = 0; wml_range_method_at(k); k++) {
             struct wml_ranges got = {0};
             struct wml_err err = {0};
-            assert_true(wml_ranges_parse(wml_buf_view(&text), wml_range_method_at(k), &got, &err) == (i == k));
-            if (i == k) wml_ranges_print(&got, wml_range_method_at(k), &again);
+            assert_true(wml_ranges_parse(wml_buf_view(&text), wml_range_method_at(k), NULL, &got, &err) == (i == k));
+            if (i == k) wml_ranges_print(&got, wml_range_method_at(k), NULL, &again);
             wml_ranges_release(&got);
         }
         assert_string_equal(wml_buf_text(&text), wml_buf_text(&again));
@@ -112,11 +112,11 @@ static void test_damage(void **state)
             struct wml_ranges r = {0};
             struct wml_err err = {0};
             memcpy(text, whole, sizeof whole);
-            assert_false(wml_ranges_parse((struct wml_str){text, i}, method("minmax"), &r, &err));
+            assert_false(wml_ranges_parse((struct wml_str){text, i}, method("minmax"), NULL, &r, &err));
             assert_true(err.msg[0]);
             wml_ranges_release(&r);
             text[i] = *to;
-            if (wml_ranges_parse((struct wml_str){text, sizeof whole - 1}, method("minmax"), &r, &err))
+            if (wml_ranges_parse((struct wml_str){text, sizeof whole - 1}, method("minmax"), NULL, &r, &err))
                 for (size_t k = 0; k < r.map.len; k++) {
                     const struct wml_range *x = r.map.entry[k].value;
                     assert_true(x->low <= x->high);
@@ -125,14 +125,44 @@ static void test_damage(void **state)
         }
 }
 
+/* What was asked for when the cache was made, and what is asked for now. */
+static void test_facts(void **state)
+{
+    (void)state;
+    static const struct { const char *made, *asked, *unsaid; bool smooth, fits; } rows[] = {
+        {"yes", "yes", "no", false, true}, {"yes", "no", "no", false, false}, {"no", "yes", "no", false, false}, {"no", "no", "no", false, true},
+        {NULL, "no", "no", false, true},   {NULL, "yes", "no", false, false}, {NULL, "99", NULL, false, true},  {"99", "99.9", NULL, false, false},
+        {"\"\\\n", "\"\\\n", "", true, true}, {"0.5", "0.5", "no", true, true}, {"0.5", "0.6", "no", true, false}};
+    struct wml_ranges r = {0};
+    wml_ranges_put(&r, WML_STR("a"), (struct wml_range){-1, 2, WML_F32});
+    for (size_t i = 0; i < WML_COUNT(rows); i++) {
+        for (int soft = 0; soft < 2; soft++) {
+            bool differs = false;
+            struct wml_cache_fact made = {"thing", rows[i].made, rows[i].unsaid, NULL}, asked = {"thing", rows[i].asked, rows[i].unsaid, soft ? &differs : NULL};
+            struct wml_cache_facts was = {&made, rows[i].made != NULL, rows[i].smooth}, now = {&asked, 1, false};
+            struct wml_buf text = {0};
+            struct wml_ranges got = {0};
+            struct wml_err err = {0};
+            wml_ranges_print(&r, method("minmax"), &was, &text);
+            assert_true(wml_str_has(wml_buf_view(&text), rows[i].smooth ? "\"smooth_quant\":true" : "\"smooth_quant\":false"));
+            bool ok = wml_ranges_parse(wml_buf_view(&text), method("minmax"), &now, &got, &err);
+            if (ok != (rows[i].fits || soft)) fail_msg("row %zu: %s", i, err.msg);
+            assert_true(differs == (soft && !rows[i].fits) && (ok || (err.code == WML_E_USAGE && wml_str_has(wml_str(err.msg), "come from thing "))));
+            wml_buf_release(&text);
+            wml_ranges_release(&got);
+        }
+    }
+    wml_ranges_release(&r);
+}
+
 static void test_files(void **state)
 {
     (void)state;
     struct wml_ranges r = {0};
     struct wml_err err = {0};
-    assert_false(wml_ranges_load("no such folder/c.json", NULL, &r, &err));
+    assert_false(wml_ranges_load("no such folder/c.json", NULL, NULL, &r, &err));
     assert_int_equal(err.code, WML_E_NOT_FOUND);
-    assert_false(wml_ranges_save(&r, method("minmax"), "no such folder/c.json", &err));
+    assert_false(wml_ranges_save(&r, method("minmax"), NULL, "no such folder/c.json", &err));
     assert_true(wml_str_has(wml_str(err.msg), "no such folder"));
     wml_ranges_release(&r);
 }
@@ -141,7 +171,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_forms), cmocka_unit_test(test_refused), cmocka_unit_test(test_methods),
-        cmocka_unit_test(test_damage), cmocka_unit_test(test_files),
+        cmocka_unit_test(test_damage), cmocka_unit_test(test_facts), cmocka_unit_test(test_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
