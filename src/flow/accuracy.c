@@ -13,6 +13,12 @@ struct pair {
     size_t n_outputs;
 };
 
+static bool failed(struct wml_accuracy *out, enum wml_accuracy_failed what, struct wml_err *err)
+{
+    out->failed = what;
+    return what == WML_ACCURACY_SAMPLES ? false : wml_wrap(err, what == WML_ACCURACY_RESULT ? "the result" : "the source");
+}
+
 static bool open_file(struct wml_ctx *cx, const char *path, struct wml_session **out, struct wml_err *err)
 {
     struct wml_ort *ort;
@@ -42,11 +48,12 @@ static bool one_sample(struct pair *p, size_t i, uint64_t budget_ms, struct wml_
 {
     struct wml_feed feed = {0};
     struct wml_run *before = NULL, *after = NULL;
-    bool ok = wml_samples_make(p->samples, i, &feed, err) &&
-              ((wml_run_new(p->before, feed.view.at, feed.view.len, &before, err) && wml_run_watched(before, i ? 0 : budget_ms, err)) ||
-               wml_wrap(err, "the source")) &&
-              ((wml_run_new(p->after, feed.view.at, feed.view.len, &after, err) && wml_run_watched(after, 0, err)) || wml_wrap(err, "the result")) &&
-              compare(p, before, after, out, err);
+    bool ok = wml_samples_make(p->samples, i, &feed, err) || failed(out, WML_ACCURACY_SAMPLES, err);
+    ok = ok && ((wml_run_new(p->before, feed.view.at, feed.view.len, &before, err) && wml_run_watched(before, i ? 0 : budget_ms, err)) ||
+                failed(out, WML_ACCURACY_SOURCE_RUN, err));
+    ok = ok && ((wml_run_new(p->after, feed.view.at, feed.view.len, &after, err) && wml_run_watched(after, 0, err)) ||
+                failed(out, WML_ACCURACY_RESULT, err));
+    ok = ok && compare(p, before, after, out, err);
     wml_run_free(before);
     wml_run_free(after);
     wml_feed_release(&feed);
@@ -57,8 +64,8 @@ static bool open_pair(struct wml_ctx *cx, const char *before, const char *after,
                       struct wml_accuracy *out, struct wml_err *err)
 {
     size_t n_inputs = 0, n_after = 0;
-    if (!open_file(cx, before, &p->before, err)) return wml_wrap(err, "the source");
-    if (!open_file(cx, after, &p->after, err)) return wml_wrap(err, "the result");
+    if (!open_file(cx, before, &p->before, err)) return failed(out, WML_ACCURACY_SOURCE_LOAD, err);
+    if (!open_file(cx, after, &p->after, err)) return failed(out, WML_ACCURACY_RESULT, err);
     const struct wml_io *input = wml_session_inputs(p->before, &n_inputs);
     p->output = wml_session_outputs(p->before, &p->n_outputs);
     wml_session_outputs(p->after, &n_after);
@@ -67,7 +74,7 @@ static bool open_pair(struct wml_ctx *cx, const char *before, const char *after,
         struct wml_accuracy_row row = {.name = wml_arena_cstr(&out->arena, wml_str(p->output[i].name)), .comparable = true, .c = {.equal = true}};
         WML_PUSH(&out->row, row);
     }
-    return wml_samples_open(samples, input, n_inputs, &p->samples, err);
+    return wml_samples_open(samples, input, n_inputs, &p->samples, err) || failed(out, WML_ACCURACY_SAMPLES, err);
 }
 
 bool wml_accuracy_measure(struct wml_ctx *cx, const char *before, const char *after, const struct wml_samples_spec *samples,
@@ -87,8 +94,11 @@ bool wml_accuracy_measure(struct wml_ctx *cx, const char *before, const char *af
     wml_samples_close(p.samples);
     wml_session_close(p.after);
     wml_session_close(p.before);
-    if (!ok) wml_accuracy_release(out);
-    return ok;
+    if (ok) return true;
+    enum wml_accuracy_failed what = out->failed;
+    wml_accuracy_release(out);
+    out->failed = what;
+    return false;
 }
 
 void wml_accuracy_release(struct wml_accuracy *a)

@@ -12,14 +12,23 @@ struct wml_accuracy_row { /* one output, over all samples */
     struct wml_compare c;
 };
 
+enum wml_accuracy_failed { /* what could not be had */
+    WML_ACCURACY_NONE,
+    WML_ACCURACY_SAMPLES, /* inputs for the models */
+    WML_ACCURACY_SOURCE_LOAD,
+    WML_ACCURACY_SOURCE_RUN, /* or not in time */
+    WML_ACCURACY_RESULT
+};
+
 struct wml_accuracy {
     struct wml_arena arena;
     WML_VEC(struct wml_accuracy_row) row;
     size_t samples; /* 0: not measured */
+    enum wml_accuracy_failed failed;
 };
 
 /* before, after: files. Stops after budget_ms (0: no limit), but not before one sample is done; when the first run of
- * `before` takes longer than that, WML_E_TIMEOUT. */
+ * `before` takes longer than that, WML_E_TIMEOUT. false: nothing to release, out->failed says what it was. */
 bool wml_accuracy_measure(struct wml_ctx *cx, const char *before, const char *after, const struct wml_samples_spec *samples,
                           uint64_t budget_ms, struct wml_accuracy *out, struct wml_err *err);
 void wml_accuracy_release(struct wml_accuracy *a);

@@ -73,6 +73,8 @@ static void note_failure(struct run *r, size_t i, const struct wml_err *err)
         *r->err = *err;
         if (err->code != WML_E_CANCELLED) {
             wml_wrap(r->err, "calibration, sample %zu", i + 1);
+            if (err->code == WML_E_UNSUPPORTED)
+                wml_hint(r->err, "--calibration-cache FILE gives ranges without a run of the model; -p dynamic, int4 and fp16 need none");
             wml_hint(r->err, wml_samples_are_random(r->samples)
                                  ? "--input-shape NAME=... gives open sizes the model can run with; --calibration-data gives real inputs"
                                  : "`winml inspect -m MODEL` lists the inputs and their shapes");

@@ -107,7 +107,12 @@ static bool apply(struct wml_quantize_run *r, struct wml_quantize_step *s, struc
     if (s->method->wanted && !calibrate(r, s, &run, err)) return false;
     if (s->opts.wide) return wml_quantize_mix(r, s, &run, err) || wml_wrap(err, "%s", r->args->model);
     wml_note_progress(r->cx, s->method->label, r->staged.name, 0, 0, NULL);
-    if (!s->method->apply(&run, err)) return fail_step(r, s, err);
+    struct wml_err why = {0};
+    if (!s->method->apply(&run, &why) && !(s->what->rest && why.code == WML_E_UNSUPPORTED)) {
+        *err = why;
+        return fail_step(r, s, err);
+    }
+    if (why.code) wml_quantize_warn(r, "%s: %s", s->method->name, why.msg);
     s->ms = (double)(wml_now_ns() - start) / 1e6;
     return true;
 }
@@ -117,6 +122,17 @@ static bool has_method(const struct wml_quantize_run *r, const char *name)
     for (size_t i = 0; i < r->n_steps; i++)
         if (strcmp(r->step[i].method->name, name) == 0) return true;
     return false;
+}
+
+/* No comparison, but that is not the result's fault: the source does not run here, or nobody can make inputs for it. */
+static bool is_excused(const struct wml_quantize_run *r, const struct wml_err *why)
+{
+    switch (r->accuracy.failed) {
+    case WML_ACCURACY_SOURCE_LOAD:
+    case WML_ACCURACY_SOURCE_RUN: return true;
+    case WML_ACCURACY_SAMPLES: return why->code == WML_E_UNSUPPORTED && !r->args->data;
+    default: return false;
+    }
 }
 
 /* Answers that got worse are shown, not judged: how much is too much, the user knows. */
@@ -134,12 +150,13 @@ static bool measure(struct wml_quantize_run *r, struct wml_err *err)
     if (r->accuracy_note) return true;
     wml_model_ranges(r->model, &r->arena, &samples.feed);
     if (wml_accuracy_measure(r->cx, a->model, r->staged.path, &samples, asked ? 0 : ACCURACY_AUTO_MS, &r->accuracy, &why)) return true;
-    bool source = wml_str_starts(wml_str(why.msg), "the source"), result = wml_str_starts(wml_str(why.msg), "the result");
-    if (why.code == WML_E_CANCELLED || asked || !source) {
+    if (why.code == WML_E_CANCELLED || asked || !is_excused(r, &why)) {
         *err = why;
-        if (result && why.code != WML_E_CANCELLED) wml_wrap(err, "the quantized model does not run on the CPU, nothing was written");
+        if (r->accuracy.failed == WML_ACCURACY_RESULT && why.code != WML_E_CANCELLED)
+            wml_wrap(err, "the quantized model does not run on the CPU, nothing was written");
         return wml_hint(err, "--no-accuracy writes it anyway");
     }
+    if (r->accuracy.failed == WML_ACCURACY_SOURCE_LOAD) wml_quantize_warn(r, "what came out was not run: %.400s", why.msg);
     r->accuracy_note = why.code == WML_E_TIMEOUT ? "not measured: one run takes more than 3 s; ask with --accuracy"
                                                  : wml_arena_fmt(&r->arena, "not measured: %.300s", why.msg).ptr;
     return true;

@@ -148,9 +148,8 @@ bool wml_tensor_parse_external(struct wml_tensor *t, struct wml_err *err)
         else if (wml_str_is(e->key, "offset")) ok = wml_parse_u64(e->value, &t->ext.offset);
         else if (wml_str_is(e->key, "length")) ok = t->ext.has_length = wml_parse_u64(e->value, &t->ext.length);
         if (!ok)
-            return wml_fail(err, WML_E_FORMAT, "tensor '%.*s': external data has %.*s '%.*s'", WML_ARG(t->name),
-                            WML_ARG(e->key), WML_ARG(e->value));
+            return wml_fail(err, WML_E_FORMAT, "external data has %.*s '%.*s'", WML_ARG(e->key), WML_ARG(e->value));
     }
     if (t->ext.location.len) return true;
-    return wml_fail(err, WML_E_FORMAT, "tensor '%.*s': external data without a location", WML_ARG(t->name));
+    return wml_fail(err, WML_E_FORMAT, "external data without a location");
 }

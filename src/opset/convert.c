@@ -168,7 +168,8 @@ static bool convert(struct wml_model *m, struct part *p, int64_t target, size_t 
 static bool in_reach(int64_t version, const char *what, struct wml_err *err)
 {
     if (version >= WML_OPSET_FIRST && version <= WML_OPSET_LAST) return true;
-    return wml_fail(err, WML_E_UNSUPPORTED, "%s uses opset %" PRId64 ", and conversion knows %d to %d", what, version, WML_OPSET_FIRST, WML_OPSET_LAST);
+    wml_fail(err, WML_E_UNSUPPORTED, "%s uses opset %" PRId64 ", and conversion knows %d to %d", what, version, WML_OPSET_FIRST, WML_OPSET_LAST);
+    return wml_hint(err, "export the model again with an opset in that range");
 }
 
 int64_t wml_opset_ir(int64_t opset)

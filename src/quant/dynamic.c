@@ -59,15 +59,10 @@ static struct wml_value *product(struct wml_node *n, const char *type, const str
     return wml_node_add_output(p, wml_arena_fmt(&n->graph->model->arena, "%.*s_output_quantized", WML_ARG(n->out[0]->name)));
 }
 
-static bool is_float(const struct wml_value *v)
-{
-    return v && wml_value_elem(v) == WML_F32;
-}
-
 static bool matmul(struct wml_dynamic *d, struct wml_node *n)
 {
     struct wml_dynq x, w;
-    if (n->n_in != 2 || !wml_dynamic_is_weight(n->in[1]) || !is_float(n->in[0])) return false;
+    if (n->n_in != 2 || !wml_dynamic_is_weight(n->in[1]) || !n->in[0]) return false;
     if (!wml_dynamic_weight(d, n->in[1], wml_dynamic_type(d), d->r->opts->per_channel, &w)) return false;
     x = wml_dynamic_activation(d, n->in[0], n);
     replace(n, scaled(n, product(n, "MatMulInteger", &x, &w), &x, &w));
@@ -79,7 +74,7 @@ static bool conv(struct wml_dynamic *d, struct wml_node *n)
 {
     struct wml_model *m = d->r->model;
     struct wml_dynq x, w;
-    if (!wml_dynamic_is_weight(wml_node_in(n, 1)) || !is_float(n->in[0])) return false;
+    if (!wml_dynamic_is_weight(wml_node_in(n, 1)) || !n->in[0]) return false;
     struct wml_value *bias = wml_node_in(n, 2);
     size_t rank = wml_value_tensor(n->in[1])->dims.len;
     if (!wml_dynamic_weight(d, n->in[1], WML_U8, false, &w)) return false;
@@ -117,7 +112,7 @@ static bool open_gemm(struct wml_dynamic *d, struct wml_node *n)
 {
     struct wml_value *b = wml_node_in(n, 1), *c = wml_node_in(n, 2);
     bool plain = wml_attr_float(n, "alpha", 1) == 1 && wml_attr_float(n, "beta", 1) == 1 && !wml_attr_int(n, "transA", 0);
-    if (!plain || !wml_dynamic_is_weight(b) || !is_float(n->in[0])) return false;
+    if (!plain || !wml_dynamic_is_weight(b) || !n->in[0] || !wml_dynamic_is_finite(d, b)) return false;
     if (wml_attr_int(n, "transB", 0) && !(b = transposed(d, b))) return false;
     struct wml_value *y = op(n, "MatMul", "_MatMul", n->in[0], b);
     struct wml_node *product_node = y->def;
@@ -178,11 +173,11 @@ static bool convert_graph(void *arg, struct wml_graph *g)
 static bool prepare(struct wml_quant_run *r, struct wml_err *err)
 {
     enum { FIRST = 11 };
-    size_t n;
-    if (r->env->infer_types && !r->env->infer_types(r->env->arg, r->model, &n, err)) return false;
+    if (!wml_quant_infer(r, err)) return false;
     if (wml_model_opset(r->model, "") >= FIRST) return true;
-    if (r->env->set_opset) return r->env->set_opset(r->env->arg, r->model, FIRST, err);
-    return wml_fail(err, WML_E_UNSUPPORTED, "dynamic quantization needs opset %d", FIRST);
+    if (r->env->set_opset && r->env->set_opset(r->env->arg, r->model, FIRST, err)) return true;
+    if (!err->code) wml_fail(err, WML_E_UNSUPPORTED, "no conversion is at hand");
+    return wml_wrap(err, "dynamic quantization needs opset %d", FIRST);
 }
 
 static bool apply(struct wml_quant_run *r, struct wml_err *err)
@@ -194,8 +189,10 @@ static bool apply(struct wml_quant_run *r, struct wml_err *err)
     if (ok && wml_dynamic_type(&d) != r->opts->weight && r->opts->weight)
         wml_quant_note(r, WML_STR("weights"), "%s has no kernels for dynamic quantization: int8 is used", wml_dtype_name((int)r->opts->weight));
     ok = ok && wml_model_each_graph(r->model, convert_graph, &d);
-    if (ok && !r->result->nodes)
+    if (ok && !r->result->nodes) {
         ok = wml_fail(&why, WML_E_UNSUPPORTED, "no MatMul, Gemm, Conv, Gather, LSTM or Attention with a constant float32 weight to quantize");
+        wml_quant_hint_nothing(r, "static quantization (-p int8) takes every operator, and -p fp16 every float model", &why);
+    }
     if (ok) wml_quant_drop_constants(r->model);
     if (!ok) *err = why;
     wml_map_release(&d.weights);

@@ -15,9 +15,12 @@ struct wml_dynamic {
     struct wml_map activations; /* by value: struct wml_dynq */
 };
 
-/* A float32 weight that callers cannot replace. */
+/* A float32 weight that callers cannot replace, of one element at least. What reads it beside a value is float32, too. */
 bool wml_dynamic_is_weight(const struct wml_value *v);
-/* The weight as integers, made once. channels: a scale for each element of the last axis. false: *d->err is set. */
+/* false: it holds NaN or infinities, which is noted; or *d->err is set. */
+bool wml_dynamic_is_finite(struct wml_dynamic *d, struct wml_value *v);
+bool wml_dynamic_leave(struct wml_dynamic *d, const struct wml_value *v); /* notes that; always false */
+/* The weight as integers, made once. channels: a scale for each element of the last axis. false: it is not finite, or *d->err is set. */
 bool wml_dynamic_weight(struct wml_dynamic *d, struct wml_value *v, enum wml_dtype type, bool channels, struct wml_dynq *out);
 /* A table of Gather, in the type of activations: its rows are read as those are. */
 bool wml_dynamic_table(struct wml_dynamic *d, struct wml_value *v, struct wml_dynq *out);

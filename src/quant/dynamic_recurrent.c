@@ -20,6 +20,7 @@ static bool recurrent_weight(struct wml_dynamic *d, struct wml_value *v, struct 
     int8_t *point = WML_NEW_ARRAY(&m->arena, int8_t, n + 1);
     wml_weight_ranges(WML_F32, bytes.ptr, 1, n, inner, range);
     for (size_t i = 0; i < n; i++) {
+        if (range[i].has_nan || range[i].has_inf) return wml_dynamic_leave(d, v);
         struct wml_qparams p = wml_qparams_of(&form, WML_F32, range[i].low, range[i].high, d->r->opts->min_real_range);
         scale[i] = (float)p.scale;
         zero[i] = p.zero;
@@ -72,7 +73,7 @@ bool wml_dynamic_lstm(struct wml_dynamic *d, struct wml_node *n)
     enum { W_SCALE = 8 };
     struct wml_dynq w, r;
     struct wml_value *x = wml_node_in(n, 0);
-    if (!is_matrix_stack(wml_node_in(n, 1)) || !is_matrix_stack(wml_node_in(n, 2)) || !x || wml_value_elem(x) != WML_F32) return false;
+    if (!is_matrix_stack(wml_node_in(n, 1)) || !is_matrix_stack(wml_node_in(n, 2)) || !x) return false;
     if (wml_attr_int(n, "layout", 0)) {
         wml_quant_note(d->r, n->name, "stays float: DynamicQuantizeLSTM knows no layout 1");
         return false;
@@ -93,7 +94,6 @@ bool wml_dynamic_attention(struct wml_dynamic *d, struct wml_node *n)
 {
     struct wml_dynq x, w;
     if (!wml_dynamic_is_weight(wml_node_in(n, 1)) || wml_attr_find(n, "qkv_hidden_sizes") || !wml_node_in(n, 2) || wml_node_in(n, 5)) return false;
-    if (wml_value_elem(n->in[0]) != WML_F32) return false;
     if (!wml_dynamic_weight(d, n->in[1], wml_dynamic_type(d), d->r->opts->per_channel, &w)) return false;
     x = wml_dynamic_activation(d, n->in[0], n);
     struct wml_node *by = become(n, "QAttention");

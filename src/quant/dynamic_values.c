@@ -9,7 +9,23 @@
 bool wml_dynamic_is_weight(const struct wml_value *v)
 {
     struct wml_tensor *t = v ? wml_value_tensor(v) : NULL;
-    return t && t->dtype == WML_F32 && (v->def || wml_value_is_constant(v));
+    uint64_t n;
+    return t && t->dtype == WML_F32 && (v->def || wml_value_is_constant(v)) && wml_tensor_count(t, &n, NULL) && n > 0;
+}
+
+bool wml_dynamic_leave(struct wml_dynamic *d, const struct wml_value *v)
+{
+    wml_quant_note(d->r, v->name, "stays float: it holds NaN or infinities");
+    return false;
+}
+
+bool wml_dynamic_is_finite(struct wml_dynamic *d, struct wml_value *v)
+{
+    struct wml_span bytes;
+    struct wml_weight_range range;
+    if (!wml_tensor_bytes(d->r->model, wml_value_tensor(v), &bytes, d->err)) return false;
+    wml_weight_ranges(WML_F32, bytes.ptr, 1, 1, bytes.len / sizeof(float), &range);
+    return (!range.has_nan && !range.has_inf) || wml_dynamic_leave(d, v);
 }
 
 enum wml_dtype wml_dynamic_type(const struct wml_dynamic *d)
@@ -35,7 +51,7 @@ static struct wml_value *add_const(struct wml_graph *g, struct wml_str base, con
     return wml_graph_add_init(g, wml_arena_fmt(&g->model->arena, "%.*s%s", WML_ARG(base), suffix), t);
 }
 
-/* Scales and zero points for [outer, n] elements, one for each of n (or 1: for all). */
+/* Scales and zero points for [outer, n] elements, one for each of n (or 1: for all). False without *d->err: there are none. */
 static bool params(struct wml_dynamic *d, struct wml_value *v, struct wml_tensor *t, struct wml_qform form, size_t n, double *scale,
                    int32_t *zero)
 {
@@ -51,8 +67,7 @@ static bool params(struct wml_dynamic *d, struct wml_value *v, struct wml_tensor
         zero[i] = p.zero;
         odd = odd || range[i].has_nan || range[i].has_inf;
     }
-    if (odd) wml_quant_note(d->r, v->name, "holds NaN or infinities, which become the nearest integers");
-    return true;
+    return !odd || wml_dynamic_leave(d, v);
 }
 
 static bool make(struct wml_dynamic *d, struct wml_value *v, struct wml_qform form, bool channels, struct wml_dynq *out)
@@ -88,11 +103,11 @@ static bool once(struct wml_dynamic *d, struct wml_value *v, struct wml_qform fo
     struct wml_dynq *known = wml_map_get(&d->weights, key);
     if (!known) {
         known = WML_NEW(&d->r->model->arena, struct wml_dynq);
-        if (!make(d, v, form, channels, known)) return wml_wrap(d->err, "weight '%.*s'", WML_ARG(v->name));
+        if (!make(d, v, form, channels, known) && d->err->code) return wml_wrap(d->err, "weight '%.*s'", WML_ARG(v->name));
         wml_map_put(&d->weights, key, known);
     }
     *out = *known;
-    return true;
+    return known->q != NULL;
 }
 
 bool wml_dynamic_weight(struct wml_dynamic *d, struct wml_value *v, enum wml_dtype type, bool channels, struct wml_dynq *out)

@@ -51,6 +51,7 @@ static bool must_stay(const struct wml_half *h, const struct wml_node *n)
     for (size_t i = 0; i < WML_COUNT(op_stays); i++)
         if (wml_str_is(n->op_type, op_stays[i])) return true;
     if (is_foreign(n) || wml_op_is_function(n)) return true;
+    if (wml_node_is(n, "Constant") && wml_attr_find(n, "sparse_value")) return true;
     if (wml_node_is(n, "Cast") && wml_attr_int(n, "to", 0) == h->to) return true; /* it is what would stand in front of it */
     if (wml_str_is(n->domain, "com.microsoft") && wml_node_subgraph(n, 0)) return true; /* BeamSearch and the like: loops of their own */
     return wml_patterns_match(&o->keep, n->op_type) || !wml_quant_selects(o, n) || touches(n, WML_HALF_OPTIONAL);

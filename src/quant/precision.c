@@ -16,7 +16,7 @@ static const struct wml_precision rows[] = {
     {"w8a16", NULL, "_quantized", QDQ(WML_U8, WML_U16)},
     {"w16a8", NULL, "_quantized", QDQ(WML_I16, WML_U8)},
     {"int4", "w4a32", "_int4", {RTN(4, 0)}},
-    {"w4a16", NULL, "_int4", {RTN(4, 0), {.method = "fp16"}}},
+    {"w4a16", NULL, "_int4", {RTN(4, 0), {.method = "fp16", .rest = true}}},
     {"w4a8", NULL, "_int4", {RTN(4, 4)}},
     {"w8a32", NULL, "_w8a32", {RTN(8, 0)}},
     {"dynamic", NULL, "_dynamic", {{.method = "dynamic"}}},

@@ -10,6 +10,7 @@ struct wml_quant_step {
     enum wml_dtype weight, activation; /* of qdq */
     unsigned bits;                     /* of rtn */
     int accuracy_level;                /* of rtn; 4: activations become 8-bit integers while it runs */
+    bool rest;                         /* what the step before left: it may be nothing */
 };
 
 enum { WML_PRECISION_STEPS = 2 };

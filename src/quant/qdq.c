@@ -193,11 +193,14 @@ struct wml_str wml_qdq_subject(struct wml_qdq *q, const struct wml_value *v)
     return wml_arena_fmt(q->arena, "tensor '%.*s'", WML_ARG(v->name));
 }
 
+/* Integers for inputs alone serve nobody. */
 static bool has_work(const struct wml_qdq *q)
 {
-    for (size_t i = 0; i < q->order.len; i++)
-        if (q->order.at[i]->marked && !q->order.at[i]->given) return true;
-    return false;
+    for (size_t i = 0; i < q->order.len; i++) {
+        const struct wml_qdq_tensor *t = q->order.at[i];
+        if (t->marked && !t->given && (t->constant || t->value->def)) return true;
+    }
+    return q->bias.len > 0;
 }
 
 /* Everything that can be known without ranges. */
@@ -266,7 +269,8 @@ static void note_rest(struct wml_qdq *q)
     struct wml_str model = WML_STR("model");
     if (q->n_given) wml_quant_note(q->run, model, "%zu of its values are quantised already and stay as they are", q->n_given);
     wml_graph_walk(q->graph, count_inner, q);
-    if (q->n_inner) wml_quant_note(q->run, model, "%zu nodes in branches and loops stay float: what they compute has no range", q->n_inner);
+    if (q->n_inner) wml_quant_note(q->run, model, "%zu node%s in branches and loops stay%s float: what is computed there has no range", q->n_inner,
+                                   q->n_inner > 1 ? "s" : "", q->n_inner > 1 ? "" : "s");
 }
 
 static size_t count_nodes(const struct wml_qdq *q)

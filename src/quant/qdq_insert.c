@@ -41,14 +41,20 @@ struct wml_value *wml_qdq_node(struct wml_qdq *q, struct wml_node *before, const
     return v;
 }
 
-/* The readers of v in this graph that `wants` picks, but not quantizers that were there before, read `to`. */
+/* Quantizers that were there before, and what asks whether numbers are any: integers always are. */
+static bool reads_float(const struct wml_node *n)
+{
+    return wml_str_is(n->op_type, "QuantizeLinear") || wml_node_is(n, "IsNaN") || wml_node_is(n, "IsInf");
+}
+
+/* The readers of v in this graph that `wants` picks, but those that want floats, read `to`. */
 static void redirect(struct wml_qdq *q, const struct wml_qdq_tensor *t, struct wml_value *to, bool (*wants)(const struct wml_qdq_tensor *, const struct wml_node *))
 {
     struct wml_use *next;
     for (struct wml_use *u = t->value->uses; u; u = next) {
         struct wml_node *n = u->node;
         next = u->next;
-        if (n->graph != q->graph || wml_str_is(n->op_type, "QuantizeLinear") || (wants && !wants(t, n))) continue;
+        if (n->graph != q->graph || reads_float(n) || (wants && !wants(t, n))) continue;
         wml_node_set_input(n, u->slot, to);
     }
 }
@@ -74,6 +80,10 @@ static bool take_output(struct wml_qdq *q, struct wml_value *v, struct wml_value
         return false;
     }
     wml_node_set_input(q_node, 0, v);
+    for (struct wml_use *u = to->uses, *next; u; u = next) {
+        next = u->next;
+        if (u->node->graph == q->graph && reads_float(u->node)) wml_node_set_input(u->node, u->slot, v);
+    }
     wml_value_rename(v, wml_model_unique(q->model, wml_qdq_name(q, name, "_QuantizeLinear_Input")));
     return true;
 }

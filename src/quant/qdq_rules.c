@@ -283,6 +283,9 @@ static const struct rule rules[] = {
     {"Dropout", mark_first, 0, 0},
     {"Upsample", mark_first, 0, 0},
     {"NonMaxSuppression", mark_nothing, 0, 0},
+    /* No integer is NaN or infinite. */
+    {"IsInf", mark_nothing, 0, 0},
+    {"IsNaN", mark_nothing, 0, 0},
     {"Range", mark_nothing, 0, 0},
 };
 

@@ -137,15 +137,12 @@ static bool apply(struct wml_quant_run *r, struct wml_err *err)
     const struct wml_quant_opts *o = r->opts;
     struct wml_err why = {0};
     struct wml_rtn t = {.r = r, .err = &why, .bits = o->bits ? o->bits : DEFAULT_BITS, .block_size = o->block_size ? o->block_size : DEFAULT_BLOCK};
-    size_t n;
     wml_model_unique_node_names(r->model);
-    bool ok = !r->env->infer_types || r->env->infer_types(r->env->arg, r->model, &n, &why);
+    bool ok = wml_quant_infer(r, &why);
     ok = ok && wml_model_each_graph(r->model, convert_graph, &t);
     if (ok && !r->result->nodes) {
         ok = wml_fail(&why, WML_E_UNSUPPORTED, "no MatMul%s with a constant float weight to quantize", o->gather ? " or Gather" : "");
-        if (r->result->note.len)
-            wml_hint(&why, "%.*s: %.*s", WML_ARG(r->result->note.at[0].subject), WML_ARG(r->result->note.at[0].text));
-        else wml_hint(&why, "weights of Conv and Gemm become integers with -p int8 or -p dynamic");
+        wml_quant_hint_nothing(r, "weights of Conv and Gemm become integers with -p int8 or -p dynamic", &why);
     }
     if (ok) wml_quant_drop_constants(r->model);
     if (ok && t.has_int4) wml_model_raise_ir(r->model, IR_INT4);

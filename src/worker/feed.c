@@ -191,11 +191,22 @@ static bool read_data(struct wml_feed *f, const struct wml_io *input, size_t n, 
     return ok;
 }
 
+static const char *kind_of(const struct wml_io *in)
+{
+    switch (in->kind) {
+    case WML_IO_TENSOR: return in->dtype == WML_STRING ? "texts" : "no numbers";
+    case WML_IO_SEQUENCE: return "a sequence";
+    case WML_IO_OPTIONAL: return "an optional value";
+    default: return "no tensor";
+    }
+}
+
 static bool are_numeric(const struct wml_io *input, size_t n, struct wml_err *err)
 {
     for (size_t i = 0; i < n; i++)
         if (input[i].kind != WML_IO_TENSOR || !wml_dtype_info((int)input[i].dtype)->bits)
-            return wml_fail(err, WML_E_UNSUPPORTED, "input '%s' is no numeric tensor: winml cannot make values for it", input[i].name);
+            return wml_fail(err, WML_E_UNSUPPORTED, "input '%s' takes %s: there is no way yet to give it values", input[i].name,
+                            kind_of(&input[i]));
     return true;
 }
 

@@ -66,8 +66,8 @@ def test_one_file_is_read_once(tmp_path):
 def test_more_than_is_kept_is_read_again(tmp_path):
     size = 9_000_000 # 36 MB each: three fit into 128 MiB
     r, reads, _ = quantize(tmp_path, vector_model(tmp_path / "m.onnx", size), arrays(tmp_path / "data", 5, size), "--method", "minmax")
-    assert r["samples"] == 5 and [reads[f"{i}.npz"] for i in range(3)] == [1, 1, 1]
-    assert reads["3.npz"] > 1 and reads["4.npz"] > 1
+    assert r["samples"] == 5 and sorted(reads.values())[:3] == [1, 1, 1]
+    assert sorted(reads.values())[3] > 1
     assert np.isclose(scale(tmp_path), (4 + 6) / 255)
 
 
