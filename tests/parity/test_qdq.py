@@ -27,7 +27,7 @@ def write_ranges(path, ranges):
                                 "calibration_method": {"CLS": "CalibrationMethod", "value": "CalibrationMethod.MinMax"}}))
 
 
-def ort_quantize(model, ranges, weight="uint8", activation="uint8", per_channel=False, reduce=False, exclude=(), op_types=None, **extra):
+def ort_quantize(model, ranges, weight="uint8", activation="uint8", per_channel=False, reduce=False, exclude=(), op_types=None, quantizer=None, **extra):
     from onnxruntime.quantization.calibrate import CalibrationMethod, TensorData, TensorsData
     from onnxruntime.quantization.qdq_quantizer import QDQQuantizer
     model = copy.deepcopy(model)
@@ -36,7 +36,7 @@ def ort_quantize(model, ranges, weight="uint8", activation="uint8", per_channel=
     op_types = op_types or list({n.op_type for n in model.graph.node} - {"Cast", "QuantizeLinear", "DequantizeLinear"})
     data = TensorsData(CalibrationMethod.MinMax, {n: TensorData(lowest=a, highest=b) for n, (a, b) in ranges.items()})
     options = {"ForceQuantizeNoInputCheck": True, "ActivationSymmetric": False, **extra}
-    return QDQQuantizer(model, per_channel, reduce, CODE[weight], CODE[activation], data, [], list(exclude), op_types, options).quantize_model()
+    return (quantizer or QDQQuantizer)(model, per_channel, reduce, CODE[weight], CODE[activation], data, [], list(exclude), op_types, options).quantize_model()
 
 
 def attributes(n):
