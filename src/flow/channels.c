@@ -47,7 +47,7 @@ static void one_channel(struct wml_channels *c, size_t i, const float *x, size_t
     c->peak[i] = WML_MAX(c->peak[i], (double)peak);
 }
 
-static void add(struct wml_channels *c, const struct wml_tensor_view *v)
+void wml_channels_add(struct wml_channels *c, const struct wml_tensor_view *v)
 {
     int64_t axis = c->axis < 0 ? c->axis + (int64_t)v->rank : c->axis;
     size_t outer = 1, inner = 1;
@@ -61,10 +61,19 @@ static void add(struct wml_channels *c, const struct wml_tensor_view *v)
     c->count += (double)(outer * inner);
 }
 
+void wml_channels_start(struct wml_model *m, struct wml_channels *c, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        c[i].sum = WML_NEW_ARRAY(&m->arena, double, c[i].n);
+        c[i].peak = WML_NEW_ARRAY(&m->arena, double, c[i].n);
+        c[i].count = 0;
+    }
+}
+
 static void look_at(void *arg)
 {
     struct look *l = arg;
-    for (size_t i; (i = atomic_fetch_add(&l->next, 1)) < l->r->n;) add(&l->r->c[i], &l->view[i]);
+    for (size_t i; (i = atomic_fetch_add(&l->next, 1)) < l->r->n;) wml_channels_add(&l->r->c[i], &l->view[i]);
 }
 
 static bool one_sample(struct run *r, size_t i, struct wml_err *err)
@@ -124,12 +133,8 @@ bool wml_channels_measure(struct wml_ctx *cx, struct wml_model *m, struct wml_ch
     struct wml_session_opts opts = {0};
     struct wml_value **show = WML_NEW_ARRAY(&arena, struct wml_value *, n + 1);
     size_t n_inputs = 0;
-    for (size_t i = 0; i < n; i++) {
-        c[i].sum = WML_NEW_ARRAY(&m->arena, double, c[i].n);
-        c[i].peak = WML_NEW_ARRAY(&m->arena, double, c[i].n);
-        c[i].count = 0;
-        show[i] = c[i].value;
-    }
+    wml_channels_start(m, c, n);
+    for (size_t i = 0; i < n; i++) show[i] = c[i].value;
     struct wml_skeleton_opts part = {.also = show, .n_also = n};
     wml_model_ranges(m, &arena, &spec.feed);
     bool ok = wml_flow_session(cx, m, &part, &opts, &r.session, err) && find_outputs(&r, err);

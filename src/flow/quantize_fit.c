@@ -1,10 +1,14 @@
 /* The tools for accuracy (quant/fit.h) at their place between the steps of a method.
  *
  * Errors are compared level by level: a layer's mean error holds what the layers before it did wrong, so those are corrected
- * first, and the model is quantised anew for the next level. All at once was measured to do more harm than good (each layer
- * corrects its predecessors' errors a second time); comparing each layer on the quantised inputs alone, in one run, helps less. */
+ * first. All at once was measured to do more harm than good (each layer corrects its predecessors' errors a second time);
+ * comparing each layer on the quantised inputs alone, in one run, helps less. */
+#include <math.h>
+
 #include "flow/channels.h"
+#include "flow/levels.h"
 #include "flow/quantize_internal.h"
+#include "flow/ranges.h"
 #include "graph/edit.h"
 #include "onnx/onnx.h"
 
@@ -27,84 +31,65 @@ static void find_values(struct wml_model *copy, struct wml_channels *c, size_t n
     wml_map_release(&by_name);
 }
 
-static bool is_dead(const struct wml_node *n)
+/* The model as it is, quantised, and its channels in it; *q in its arena. */
+static bool quantised(struct fit_run *f, const struct wml_channels *c, size_t n, struct wml_model **out, struct wml_channels **q, struct wml_err *err)
 {
-    for (size_t i = 0; i < n->n_out; i++)
-        if (n->out[i] && !wml_value_is_unused(n->out[i])) return false;
+    struct wml_model *copy = wml_onnx_clone(f->r->model, err);
+    struct wml_quant_result unheard = {0};
+    struct wml_quant_run run = *f->run;
+    run.model = copy;
+    run.result = &unheard;
+    if (!copy || !f->step->method->apply(&run, err)) {
+        wml_model_free(copy);
+        return false;
+    }
+    *q = WML_NEW_ARRAY(&copy->arena, struct wml_channels, n);
+    memcpy(*q, c, n * sizeof **q);
+    find_values(copy, *q, n);
+    wml_channels_start(copy, *q, n);
+    *out = copy;
     return true;
 }
 
-/* Cuts off what the values do not need; inputs stay, so that samples stay the same. */
-static void keep_only(struct wml_graph *g, const struct wml_channels *c, size_t n)
+/* Takes what the quantised model says off the sums of c, corrects the layers by that, and hands the corrections on. */
+static bool one_level(struct fit_run *f, const struct wml_fit *fit, struct wml_levels *l, size_t level, struct wml_channels *c, size_t n,
+                      const struct wml_channels *q, size_t *count, struct wml_err *err)
 {
-    struct wml_node *previous;
-    while (g->outputs.len) wml_graph_remove_output(g, g->outputs.len - 1);
-    for (size_t i = 0; i < n; i++) wml_graph_add_output(g, c[i].value);
-    for (struct wml_node *node = g->last; node; node = previous) {
-        previous = node->prev;
-        if (is_dead(node)) wml_node_remove(node);
-    }
-}
-
-/* Takes what the model says when it is quantised off the sums of c. */
-static bool compare(struct fit_run *f, struct wml_channels *c, size_t n, struct wml_err *err)
-{
-    struct wml_model *m = f->r->model, *copy = wml_onnx_clone(m, err);
-    struct wml_quant_result unheard = {0};
-    struct wml_quant_run run = *f->run;
-    struct wml_channels *q = WML_NEW_ARRAY(&m->arena, struct wml_channels, n);
-    if (!copy) return false;
-    run.model = copy;
-    run.result = &unheard;
-    memcpy(q, c, n * sizeof *q);
-    bool ok = f->step->method->apply(&run, err);
-    if (ok) {
-        find_values(copy, q, n);
-        keep_only(copy->graph, q, n);
-        wml_model_drop_unused(copy);
-        ok = wml_channels_measure(f->r->cx, copy, q, n, f->samples, err);
-    }
+    struct wml_channels *some = WML_NEW_ARRAY(&f->r->model->arena, struct wml_channels, n);
+    size_t k = 0, done = 0;
+    bool ok = wml_levels_measure(l, level, err);
     for (size_t i = 0; ok && i < n; i++) {
-        if (q[i].count != c[i].count) c[i].count = 0;
-        for (size_t k = 0; k < c[i].n; k++) c[i].sum[k] -= q[i].sum[k];
-    }
-    wml_model_free(copy);
-    return ok;
-}
-
-/* How many of the values lie behind each other up to each of them, itself included: in its mark. Returns the most. */
-static uint64_t find_levels(struct wml_graph *g, const struct wml_channels *c, size_t n)
-{
-    uint64_t most = 0;
-    for (struct wml_value *v = g->first_value; v; v = v->next) v->mark = 0;
-    for (size_t i = 0; i < n; i++) c[i].value->mark = 1;
-    for (struct wml_node *node = g->first; node; node = node->next) {
-        uint64_t level = 0;
-        for (size_t i = 0; i < node->n_in; i++)
-            if (node->in[i] && node->in[i]->graph == g) level = WML_MAX(level, node->in[i]->mark);
-        for (size_t i = 0; i < node->n_out; i++) {
-            if (node->out[i]) node->out[i]->mark += level;
-            if (node->out[i]) most = WML_MAX(most, node->out[i]->mark);
+        if (wml_levels_of(l, i) != level || q[i].count != c[i].count || c[i].count <= 0) continue;
+        bool finite = true;
+        double *error = WML_NEW_ARRAY(&f->r->model->arena, double, c[i].n);
+        for (size_t j = 0; j < c[i].n; j++) {
+            c[i].sum[j] -= q[i].sum[j];
+            error[j] = c[i].sum[j] / c[i].count;
+            finite = finite && isfinite(error[j]);
         }
+        if (!finite) continue;
+        some[k++] = c[i];
+        ok = wml_levels_correct(l, i, error, err);
     }
-    return most;
+    ok = ok && fit->apply(f->run, some, k, &done, err);
+    *count += done;
+    return ok;
 }
 
 static bool by_levels(struct fit_run *f, const struct wml_fit *fit, struct wml_channels *c, size_t n, size_t *count, struct wml_err *err)
 {
-    struct wml_arena *arena = &f->r->model->arena;
-    uint64_t levels = find_levels(f->r->model->graph, c, n), *level = WML_NEW_ARRAY(arena, uint64_t, n);
-    struct wml_channels *some = WML_NEW_ARRAY(arena, struct wml_channels, n);
-    for (size_t i = 0; i < n; i++) level[i] = c[i].value->mark;
-    for (uint64_t now = 1; now <= levels; now++) {
-        size_t k = 0, done = 0;
-        for (size_t i = 0; i < n; i++)
-            if (level[i] == now) some[k++] = c[i];
-        wml_note_progress(f->r->cx, "Accuracy", fit->name, now - 1, levels, "levels");
-        if (!compare(f, some, k, err) || !fit->apply(f->run, some, k, &done, err)) return false;
-        *count += done;
+    struct wml_levels *l = NULL;
+    struct wml_model *m;
+    struct wml_channels *q;
+    struct wml_samples_spec samples = *f->samples;
+    wml_model_ranges(f->r->model, &f->r->arena, &samples.feed);
+    bool ok = quantised(f, c, n, &m, &q, err) && wml_levels_open(f->r->cx, m, q, n, &samples, &l, err);
+    for (size_t level = 1; ok && level <= wml_levels_count(l); level++) {
+        wml_note_progress(f->r->cx, fit->doing, NULL, level - 1, wml_levels_count(l), "levels");
+        ok = one_level(f, fit, l, level, c, n, q, count, err);
     }
-    return true;
+    wml_levels_close(l);
+    return ok;
 }
 
 static bool run_one(struct fit_run *f, const struct wml_fit *fit, struct wml_err *err)
@@ -112,16 +97,16 @@ static bool run_one(struct fit_run *f, const struct wml_fit *fit, struct wml_err
     struct wml_fit_values want = {0};
     struct wml_quantize_run *r = f->r;
     size_t count = 0;
-    wml_note_progress(r->cx, "Accuracy", fit->name, 0, 0, NULL);
     bool ok = !fit->wanted || fit->wanted(f->run, &want, err), asks = want.v.len > 0;
     ok = ok && (!asks || wml_channels_measure(r->cx, r->model, want.v.at, want.v.len, f->samples, err));
+    wml_note_progress(r->cx, fit->doing, NULL, 0, 0, NULL);
     if (ok && (asks || !fit->wanted))
         ok = (fit->needs == WML_FIT_ERRORS ? by_levels(f, fit, want.v.at, want.v.len, &count, err)
                                            : fit->apply(f->run, want.v.at, want.v.len, &count, err));
     if (!ok) return wml_wrap(err, "%s", fit->name);
     struct wml_quant_count row = {fit->name, fit->what, count};
     WML_PUSH_IN(&r->model->arena, &f->run->result->fit, row);
-    if (!count) wml_quantize_warn(r, "%s: the model has nothing for it", fit->name);
+    if (!count) wml_quantize_warn(r, "%s: the model has nothing for it", fit->option);
     return true;
 }
 

@@ -93,5 +93,5 @@ static bool asked(const struct wml_quant_opts *o)
     return o->bias_correction;
 }
 
-const struct wml_fit wml_fit_bias_correction = {.name = "bias_correction", .what = "Biases corrected", .needs = WML_FIT_ERRORS, .asked = asked,
-                                                .wanted = wanted, .apply = apply};
+const struct wml_fit wml_fit_bias_correction = {.name = "bias_correction", .option = "--bias-correction", .doing = "Correcting biases",
+                                                .what = "Biases corrected", .needs = WML_FIT_ERRORS, .asked = asked, .wanted = wanted, .apply = apply};

@@ -254,4 +254,5 @@ static bool asked(const struct wml_quant_opts *o)
     return o->equalize;
 }
 
-const struct wml_fit wml_fit_equalize = {.name = "equalize", .what = "Pairs of layers equalized", .needs = WML_FIT_GRAPH, .asked = asked, .apply = apply};
+const struct wml_fit wml_fit_equalize = {.name = "equalize", .option = "--equalize", .doing = "Equalizing layers", .what = "Pairs of layers equalized",
+                                         .needs = WML_FIT_GRAPH, .asked = asked, .apply = apply};

@@ -26,8 +26,10 @@ enum wml_fit_needs {
 };
 
 struct wml_fit {
-    const char *name; /* "equalize": the option, and the key of its count in the report */
-    const char *what; /* what the count counts: "pairs of layers" */
+    const char *name;   /* key of its count in the report: "smooth_quant" */
+    const char *option; /* "--smooth-quant" */
+    const char *doing;  /* "Smoothing layers" */
+    const char *what;   /* what the count counts: "Linear layers smoothed" */
     enum wml_fit_needs needs;
     bool (*asked)(const struct wml_quant_opts *o);
     bool (*wanted)(struct wml_quant_run *r, struct wml_fit_values *out, struct wml_err *err); /* NULL: WML_FIT_GRAPH */

@@ -196,5 +196,5 @@ static bool asked(const struct wml_quant_opts *o)
     return o->smooth > 0;
 }
 
-const struct wml_fit wml_fit_smooth_quant = {.name = "smooth_quant", .what = "Linear layers smoothed", .needs = WML_FIT_FLOAT, .asked = asked,
-                                             .wanted = wanted, .apply = apply};
+const struct wml_fit wml_fit_smooth_quant = {.name = "smooth_quant", .option = "--smooth-quant", .doing = "Smoothing layers",
+                                             .what = "Linear layers smoothed", .needs = WML_FIT_FLOAT, .asked = asked, .wanted = wanted, .apply = apply};
