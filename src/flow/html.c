@@ -1,6 +1,8 @@
 /* Style and escaping of the HTML reports. */
 #include "flow/html.h"
 
+#include <math.h>
+
 const char wml_html_style[] =
     ":root{--bg:#fff;--fg:#1b1f24;--dim:#667;--line:#d8dde3;--card:#f6f8fa;--a:#2563eb;--b:#93c5fd;--warn:#b45309}"
     "@media(prefers-color-scheme:dark){:root{--bg:#0f1318;--fg:#e6e9ee;--dim:#98a2b0;--line:#2b323b;--card:#171d24;"
@@ -29,4 +31,18 @@ void wml_html_escape(struct wml_buf *b, struct wml_str s)
         else if ((unsigned char)c < 0x20 && c != '\n' && c != '\t') wml_buf_char(b, ' ');
         else wml_buf_char(b, c);
     }
+}
+
+void wml_html_cell(struct wml_buf *b, const char *text)
+{
+    wml_buf_cstr(b, "<td>");
+    wml_html_escape(b, wml_str(text));
+    wml_buf_cstr(b, "</td>");
+}
+
+void wml_html_ratio_cell(struct wml_buf *b, bool known, double db)
+{
+    if (!known) wml_buf_cstr(b, "<td class=n></td>");
+    else if (isinf(db)) wml_buf_fmt(b, "<td class=n>%s</td>", db > 0 ? "exact" : "-");
+    else wml_buf_fmt(b, "<td class=n>%.2f</td>", db);
 }

@@ -8,5 +8,8 @@
 extern const char wml_html_style[];
 /* Text of others, safe between tags and in quoted attributes. */
 void wml_html_escape(struct wml_buf *b, struct wml_str s);
+/* Cells of a table: a text; decibels (empty when they are not known, infinite ones as words). */
+void wml_html_cell(struct wml_buf *b, const char *text);
+void wml_html_ratio_cell(struct wml_buf *b, bool known, double db);
 
 #endif

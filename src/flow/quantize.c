@@ -105,10 +105,10 @@ static bool apply(struct wml_quantize_run *r, struct wml_quantize_step *s, struc
     r->oracle.open = r->oracle.nodes = 0;
     s->opts.wide = r->args->mixed && s->method->wanted;
     if (s->method->wanted && !calibrate(r, s, &run, err)) return false;
-    if (s->opts.wide) return wml_quantize_mix(r, s, &run, err) || wml_wrap(err, "%s", r->args->model);
-    wml_note_progress(r->cx, s->method->label, r->staged.name, 0, 0, NULL);
+    if (!s->opts.wide) wml_note_progress(r->cx, s->method->label, r->staged.name, 0, 0, NULL);
     struct wml_err why = {0};
-    if (!s->method->apply(&run, &why) && !(s->what->rest && why.code == WML_E_UNSUPPORTED)) {
+    bool ok = s->opts.wide ? wml_quantize_mix(r, s, &run, &why) : s->method->apply(&run, &why);
+    if (!ok && (s->opts.wide || !s->what->rest || why.code != WML_E_UNSUPPORTED)) {
         *err = why;
         return fail_step(r, s, err);
     }

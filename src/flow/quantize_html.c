@@ -9,20 +9,6 @@
 
 enum { MOST_ROWS = 200 }; /* JSON has all */
 
-static void cell(struct wml_buf *b, const char *text)
-{
-    wml_buf_cstr(b, "<td>");
-    wml_html_escape(b, wml_str(text));
-    wml_buf_cstr(b, "</td>");
-}
-
-static void ratio_cell(struct wml_buf *b, bool known, double db)
-{
-    if (!known) wml_buf_cstr(b, "<td class=n></td>");
-    else if (isinf(db)) wml_buf_fmt(b, "<td class=n>%s</td>", db > 0 ? "exact" : "-");
-    else wml_buf_fmt(b, "<td class=n>%.2f</td>", db);
-}
-
 static void outputs(const struct wml_quantize_run *r, struct wml_buf *b)
 {
     wml_buf_cstr(b, "<h2>Outputs against the float model</h2>\n");
@@ -36,10 +22,10 @@ static void outputs(const struct wml_quantize_run *r, struct wml_buf *b)
     for (size_t i = 0; i < r->accuracy.row.len; i++) {
         const struct wml_accuracy_row *o = &r->accuracy.row.at[i];
         wml_buf_cstr(b, "<tr>");
-        cell(b, o->name);
+        wml_html_cell(b, o->name);
         if (o->comparable) wml_buf_fmt(b, "<td class=n>%.6f</td>", o->c.cosine);
         else wml_buf_cstr(b, "<td class=n></td>");
-        ratio_cell(b, o->comparable, o->c.sqnr_db);
+        wml_html_ratio_cell(b, o->comparable, o->c.sqnr_db);
         if (o->comparable) wml_buf_fmt(b, "<td class=n>%.3g</td></tr>\n", o->c.max_abs);
         else wml_buf_cstr(b, "<td class=n></td></tr>\n");
     }
@@ -63,12 +49,12 @@ static void tensors(const struct wml_quantize_run *r, struct wml_buf *b)
     for (size_t i = 0; i < n; i++) {
         const struct wml_rank_row *t = &r->rank.row.at[i];
         wml_buf_cstr(b, "<tr>");
-        cell(b, t->name);
-        cell(b, t->kind);
-        cell(b, t->type);
-        cell(b, t->op_type);
-        ratio_cell(b, t->own.n > 0, t->own.sqnr_db);
-        ratio_cell(b, t->has_total && t->total.n, t->total.sqnr_db);
+        wml_html_cell(b, t->name);
+        wml_html_cell(b, t->kind);
+        wml_html_cell(b, t->type);
+        wml_html_cell(b, t->op_type);
+        wml_html_ratio_cell(b, t->own.n > 0, t->own.sqnr_db);
+        wml_html_ratio_cell(b, t->has_total && t->total.n, t->total.sqnr_db);
         double width = t->own.n && !isinf(t->own.sqnr_db) ? 100 - fmin(fmax(t->own.sqnr_db, 0), 100) : 0;
         wml_buf_fmt(b, "<td><div class=bar style=\"width:%.0f%%\"></div></td></tr>\n", width);
     }
@@ -79,7 +65,7 @@ static void row(struct wml_buf *b, const char *label, const char *value)
 {
     if (!value || !*value) return;
     wml_buf_fmt(b, "<tr><th>%s</th>", label);
-    cell(b, value);
+    wml_html_cell(b, value);
     wml_buf_cstr(b, "</tr>\n");
 }
 
@@ -114,6 +100,7 @@ static void page(const struct wml_quantize_run *r, struct wml_buf *b)
     }
     wml_buf_cstr(b, "</p>\n");
     outputs(r, b);
+    wml_mixed_html(&r->mixed, b);
     tensors(r, b);
     identity(r, b);
     wml_buf_cstr(b, "</main></html>\n");

@@ -62,6 +62,8 @@ void wml_quantize_cache_facts(struct wml_quantize_run *r, const struct wml_quant
 struct wml_samples_spec wml_quantize_samples(struct wml_quantize_run *r);
 /* Raises tensors until the outputs reach the goal, and puts the result in r->model; ranges are measured. */
 bool wml_quantize_mix(struct wml_quantize_run *r, struct wml_quantize_step *s, struct wml_quant_run *run, struct wml_err *err);
+/* The part of the HTML report about mixed precision; nothing when nobody asked for it. */
+void wml_mixed_html(const struct wml_mixed *m, struct wml_buf *b);
 /* The HTML report, where one is asked for, as r->html, which has no name yet; the ranking is at hand. */
 bool wml_quantize_html(struct wml_quantize_run *r, struct wml_err *err);
 void wml_quantize_report(const struct wml_quantize_run *r, struct wml_report *out);

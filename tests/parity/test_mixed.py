@@ -4,9 +4,11 @@ import os
 import numpy as np
 import onnx
 import pytest
+from onnx import TensorProto
 
 import judge
 import minilm
+import qdq_models
 import test_text_calibration as texts
 
 
@@ -48,3 +50,80 @@ def test_a_goal_that_plain_integers_miss(winml, tmp_path, source):
     assert abs(ratio(source, out, texts.OTHERS[:8]) - m["sqnr_db"]) < 0.1
     assert m["raised"] == len(m["tensors"]) and m["steps"][0]["raised"] == 0
     assert min(s["raised"] for s in m["steps"] if s["sqnr_db"] >= 20) == m["raised"]
+
+
+def chain():
+    """Layers one after another, with a second output half way, one of integers, one of a constant, one that is always 0."""
+    m = qdq_models.Maker(5)
+    h = m.input("x", [4, 32])
+    for i in range(4):
+        w = m.rng.standard_normal((32, 32)).astype("f") / 6
+        w[:, i] *= 8
+        h = m.node("Add", [m.node("MatMul", [h, m.weight(f"w{i}", values=w)]), m.weight(f"b{i}", 32)])
+        h = m.node("Sigmoid" if i % 2 else "Tanh", [h])
+        if i == 1:
+            m.node("Mul", [h, m.weight("two", values=np.array(2, "f"))], ["side"])
+    m.node("MatMul", [h, m.weight("last", 32, 10)], ["logits"])
+    m.node("ArgMax", ["logits"], ["best"], axis=-1)
+    m.node("Identity", [m.weight("numbers", values=np.arange(5, dtype="f"))], ["fixed"])
+    m.node("Mul", ["side", m.weight("none", values=np.zeros(1, "f"))], ["nothing"])
+    return m.build("logits", "side", "best", "fixed", "nothing", best=TensorProto.INT64)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    path = tmp_path_factory.mktemp("chain") / "chain.onnx"
+    onnx.save(chain(), path)
+    return path
+
+
+def mix(winml, small, out, goal, *options):
+    r = winml("quantize", "-m", small, "-o", out, "-p", "w8a8", "--target-sqnr", goal, "-f", "json", *options)
+    assert r.code == 0, r.err
+    judge.check(out)
+    judged = [o["sqnr_db"] for o in r.json["accuracy"]["outputs"] if o["output"] in ("logits", "side", "fixed")]
+    m = r.json["mixed_precision"]
+    assert abs(min(judged) - m["sqnr_db"]) < 0.02 and m["reached"] == (m["sqnr_db"] >= goal) and m["raised"] == len(m["tensors"])
+    return r, m
+
+
+@pytest.mark.parametrize("goal", [38, 45, 60])
+def test_the_worst_of_several_outputs_reaches_the_goal(winml, tmp_path, small, goal):
+    r, m = mix(winml, small, tmp_path / "out.onnx", goal)
+    assert m["plain_sqnr_db"] < goal <= m["sqnr_db"] and 0 < m["raised"] < m["candidates"] and r.json["passes"][0]["ms"] > 0
+    assert not r.json["warnings"]
+
+
+def test_a_goal_that_8_bits_reach_leaves_the_model_plain(winml, tmp_path, small):
+    out, plain = tmp_path / "out.onnx", tmp_path / "plain.onnx"
+    _, m = mix(winml, small, out, 20)
+    assert m["reached"] and m["raised"] == 0 and len(m["steps"]) == 1
+    assert winml("quantize", "-m", small, "-o", plain, "-p", "w8a8").code == 0
+    a, b = onnx.load(out), onnx.load(plain)
+    assert [n.SerializeToString() for n in a.graph.node] == [n.SerializeToString() for n in b.graph.node]
+
+
+def test_a_goal_out_of_reach_gives_the_best_model_and_says_so(winml, tmp_path, small):
+    r, m = mix(winml, small, tmp_path / "out.onnx", 200)
+    assert not m["reached"] and m["sqnr_db"] == max(s["sqnr_db"] for s in m["steps"]) > m["plain_sqnr_db"]
+    assert any(f"the best is {m['sqnr_db']:.2f} dB" in w for w in r.json["warnings"])
+
+
+def test_no_output_of_floats_is_an_error(winml, tmp_path):
+    m = chain()
+    del m.graph.output[0], m.graph.output[0], m.graph.output[1:]
+    onnx.save(m, tmp_path / "ints.onnx")
+    r = winml("quantize", "-m", tmp_path / "ints.onnx", "-o", tmp_path / "out.onnx", "--auto-mixed")
+    assert r.code == 1 and "nothing to measure the goal by" in r.err and not (tmp_path / "out.onnx").exists()
+
+
+def test_the_html_report_has_the_path_and_what_was_raised(winml, tmp_path, small):
+    html = tmp_path / "r.html"
+    _, m = mix(winml, small, tmp_path / "out.onnx", 45, "--report", html)
+    text = html.read_text()
+    for s in m["steps"]:
+        assert f"<title>{s['raised']} raised: {s['sqnr_db']:.2f} dB</title>" in text
+    listed = text[text.index("Tensors raised"):text.index("Tensors that lose most")]
+    for t in m["tensors"]:
+        assert f"<td>{t['tensor']}</td><td>{t['kind']}</td>" in listed
+    assert listed.count("<tr><td>") == m["raised"] and text.count(">taken<") == 1
