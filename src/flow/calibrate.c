@@ -11,8 +11,7 @@
 #include "os/path.h"
 #include "os/thread.h"
 
-enum { STRIPES = 64, OPEN_SIZES_WORKERS = 4 };
-static const uint64_t LIVE_MIN = UINT64_C(128) << 20;
+enum { STRIPES = 64 };
 
 struct run {
     struct wml_ctx *cx;
@@ -129,15 +128,6 @@ static void finish(struct run *r, struct wml_value *const *want, struct wml_aren
     for (size_t i = 0; i < r->n; i++) wml_ranges_put(out, want[i]->name, r->range[i]);
 }
 
-/* As many as there are cores, as long as their values together take little beside the weights. */
-static unsigned count_workers(struct wml_model *m, size_t n_samples)
-{
-    uint64_t live = wml_flow_live_bytes(m), room = WML_MAX(wml_flow_weight_bytes(m) / 8, LIVE_MIN);
-    uint64_t most = live ? room / live : OPEN_SIZES_WORKERS;
-    most = WML_MIN(most, (uint64_t)wml_cpu_count());
-    return (unsigned)WML_MAX(WML_MIN(most, (uint64_t)n_samples), (uint64_t)1);
-}
-
 static void release(struct run *r)
 {
     wml_samples_close(r->samples);
@@ -153,13 +143,13 @@ static bool measure(struct wml_ctx *cx, struct wml_model *m, struct wml_value *c
 {
     struct wml_arena arena = {0};
     struct run r = {.cx = cx, .method = method, .n = n_wanted, .shared = !method->extremes, .lock = wml_mutex_new()};
-    const struct wml_observer observer = {&r, see};
+    const struct wml_observer observer = {.arg = &r, .see = see};
     struct wml_samples_spec samples = spec->samples;
     size_t n_inputs = 0;
     for (size_t i = 0; i < STRIPES; i++) r.stripe[i] = wml_mutex_new();
     wml_model_ranges(m, &arena, &samples.feed);
     samples.cx = cx;
-    r.workers = count_workers(m, samples.count);
+    r.workers = wml_flow_workers(m, samples.count);
     r.calib = wml_calib_new(method, &spec->range, r.shared ? 1 : r.workers, err);
     r.dtype = WML_NEW_ARRAY(&arena, enum wml_dtype, n_wanted + 1);
     for (size_t i = 0; r.calib && i < n_wanted; i++) {

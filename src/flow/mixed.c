@@ -80,15 +80,6 @@ static bool probe(struct wml_mixed_search *x, size_t n, struct trial *best, bool
     return true;
 }
 
-/* How many must be raised when noises add up. */
-static size_t predict(const struct wml_mixed_search *x)
-{
-    double allowed = pow(10, -x->out->goal_db / 10), left = 0;
-    size_t n = x->part.len;
-    while (n && (left += x->part.at[n - 1].score) <= allowed) n--;
-    return n;
-}
-
 /* fails: so many are too few; works: so many do. */
 static bool bisect(struct wml_mixed_search *x, size_t fails, size_t works, struct trial *best, struct wml_err *err)
 {
@@ -103,7 +94,7 @@ static bool bisect(struct wml_mixed_search *x, size_t fails, size_t works, struc
 
 static bool search(struct wml_mixed_search *x, struct trial *best, struct wml_err *err)
 {
-    size_t all = x->part.len, fails = 0, n = WML_MAX(predict(x), (size_t)1), step = WML_MAX(all / 32, (size_t)1);
+    size_t all = x->part.len, fails = 0, n = WML_MAX(x->predicted, (size_t)1), step = WML_MAX(all / 32, (size_t)1);
     bool reached = false, first = true;
     while (fails < all) { /* from where the sum of noises says, upwards in growing steps */
         n = WML_MIN(n, all);
@@ -145,13 +136,13 @@ static bool find(struct wml_mixed_search *x, struct trial *best, struct wml_err 
     if (!probe(x, 0, best, &reached, err)) return false;
     x->out->plain_db = best->sqnr_db;
     if (reached) return true;
-    struct trial plain;
-    bool ok = make(x, 0, &plain, err); /* weighing changes it */
-    x->plain = plain.model;
-    if (ok) wml_mixed_find(x);
+    x->plain = best->model;
+    wml_mixed_find(x);
     x->out->parts = x->part.len;
-    ok = ok && (!x->part.len || (wml_mixed_weigh(x, err) && search(x, best, err)));
-    drop(&plain);
+    bool ok = !x->part.len || wml_mixed_weigh(x, err);
+    x->plain = NULL; /* it may go */
+    if (ok) wml_mixed_order(x);
+    ok = ok && (!x->part.len || search(x, best, err));
     if (ok) note_raised(x, best);
     return ok;
 }

@@ -2,10 +2,10 @@
  * reach a ratio of signal to noise on the samples.
  *
  * What shares a scale is raised together: a part. Every part is weighed by the noise it makes at the outputs when it alone is
- * quantised and all else is float: one session whose pairs of QuantizeLinear and DequantizeLinear have switches, one run
- * per part and sample. Noise of parts adds up, near enough, so the list, noisiest first, tells how many must be raised; how
- * many really must is found by bisection over that list, where every step quantises, writes and runs the model. A part
- * that is raised takes the nodes that make and read it into 16 bits, with conversions at the borders (quant/overrides.h). */
+ * quantised and all else is float (flow/mixed_noise.h): one run per part and sample. Noise of parts adds up, near enough, so
+ * that the order in which they are raised, and about how many, can be computed; how many really must is found by bisection
+ * over that list, where every step quantises, writes and runs the model. A part that is raised takes the nodes that make and
+ * read it into 16 bits, with conversions at the borders (quant/overrides.h). */
 #ifndef WML_FLOW_MIXED_H
 #define WML_FLOW_MIXED_H
 
@@ -33,7 +33,7 @@ struct wml_mixed { /* what was found; zero: nobody asked */
     size_t activations, constants;     /* with 16 bits in the end, those that follow a raised neighbour included */
     size_t nodes, wide_nodes;          /* quantised ones; those in 16 bits */
     WML_VEC(struct wml_mixed_step) step;
-    WML_VEC(struct wml_mixed_raised) raised; /* noisiest first */
+    WML_VEC(struct wml_mixed_raised) raised; /* in the order in which they were */
 };
 void wml_mixed_release(struct wml_mixed *m);
 

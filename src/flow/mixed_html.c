@@ -85,7 +85,7 @@ static void raised(const struct wml_mixed *m, struct wml_buf *b)
 {
     size_t n = WML_MIN(m->raised.len, (size_t)MOST_ROWS);
     if (!n) return;
-    wml_buf_fmt(b, "<h2>Tensors raised to 16 bits</h2>\n<p class=sub>%zu of %zu, noisiest first. Alone: the ratio at the outputs when only this "
+    wml_buf_fmt(b, "<h2>Tensors raised to 16 bits</h2>\n<p class=sub>%zu of %zu, in the order in which they were raised. Alone: the ratio at the outputs when only this "
                    "tensor has 8 bits.</p>\n", n, m->raised.len);
     wml_buf_cstr(b, "<table><tr><th>Tensor</th><th>Kind</th><th class=n>Alone dB</th></tr>\n");
     for (size_t i = 0; i < n; i++) {

@@ -13,8 +13,8 @@ struct wml_mixed_member { /* a tensor of 8 bits */
 struct wml_mixed_part { /* what is raised together */
     WML_VEC(struct wml_mixed_member) member;
     bool constant; /* one constant with a scale of its own */
-    double *noise; /* by output: sum of squares */
-    double score;  /* noise over signal, all outputs */
+    double *noise; /* over signal, by output */
+    double score;  /* the largest of them */
     size_t index;  /* in the order of the graph */
 };
 
@@ -39,12 +39,16 @@ struct wml_mixed_search {
     struct wml_map by_name; /* constants, index + 1 */
     size_t n_nodes;         /* of the float model; node->mark is the number of each */
     bool *wide;             /* nodes in 16 bits before anything is raised */
+    size_t n_outputs;
+    size_t predicted;       /* so many parts must be raised if their noises add up */
 };
 
 /* mixed_parts.c: what can be raised. */
 void wml_mixed_find(struct wml_mixed_search *x);
-/* mixed_weigh.c: noise and score of every part, then the parts by score. Changes x->plain. */
+/* mixed_weigh.c: the noise of every part. */
 bool wml_mixed_weigh(struct wml_mixed_search *x, struct wml_err *err);
+/* mixed_order.c: the parts in the order in which they are raised, and x->predicted. */
+void wml_mixed_order(struct wml_mixed_search *x);
 
 struct wml_mixed_count { size_t activations, constants, nodes; };
 /* mixed_raise.c: what makes the first n parts 16 bits wide, asked of m, a copy of the float model, which may get copies of

@@ -1,76 +1,37 @@
-/* How much noise every part makes at the outputs. The plain quantised model gets a switch for each part:
- *
- *     x -> Q -> DQ -> readers    becomes    x -> Q -> DQ -> Where(switch, DQ, x) -> readers
- *
- * so that one session answers for all parts: first all switches are off, then one at a time is on. */
-#include "flow/mixed_internal.h"
-
+/* How much noise every part makes at the outputs: the float model is run once as it is and once for each part, with that
+ * part alone in 8 bits. Parts are weighed side by side on all cores; what comes out does not depend on which core had which. */
 #include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 
-#include "graph/edit.h"
-#include "graph/graph.h"
+#include "flow/mixed_noise.h"
+#include "flow/watch.h"
+#include "os/thread.h"
 
 /* Noise is a mean over all elements of the outputs: few samples tell the order. */
 enum { SAMPLES = 2 };
 
 struct weigh {
     struct wml_mixed_search *x;
-    struct wml_session *session;
+    struct wml_mixed_noise noise;
     struct wml_samples *samples;
-    size_t n_outputs, n_inputs;
-    double *signal; /* by output: sum of squares */
-    bool *on;       /* the switches */
+    size_t n_samples, n_parts, n_outputs;
+    double *signal, *sum; /* squares: [sample][output]; of the noise [sample][part][output] */
+    atomic_size_t *next;  /* part, by sample */
+    atomic_bool stop;
+    struct wml_mutex *lock; /* of the following, and of progress */
     size_t done;
+    struct wml_err *err;
 };
 
-/* A value of the float model in the plain one; NULL: it is not there any more. */
-static struct wml_value *bring(struct wml_mixed_search *x, struct wml_value *v)
-{
-    if (!v) return NULL;
-    if (wml_value_is_constant(v) && v->init) return wml_graph_add_init(x->plain->graph, v->name, wml_tensor_share(x->plain, v->init));
-    return wml_graph_find(x->plain->graph, v->name);
-}
-
-/* What the Relu or Clip would have given, before dq. NULL: it cannot be had. */
-static struct wml_value *cut(struct wml_mixed_search *x, const struct wml_mixed_member *m, struct wml_value *pre)
-{
-    struct wml_value *arg[3] = {pre, NULL, NULL};
-    for (size_t i = 1; i < m->cut->n_in && i < WML_COUNT(arg); i++)
-        if (m->cut->in[i] && !(arg[i] = bring(x, m->cut->in[i]))) return NULL;
-    struct wml_node *n = wml_node_new(m->dq, "", m->cut == NULL ? "" : wml_node_is(m->cut, "Relu") ? "Relu" : "Clip");
-    wml_attrs_copy(n, m->cut);
-    for (size_t i = 0; i < m->cut->n_in && i < WML_COUNT(arg); i++) wml_node_set_input(n, i, arg[i]);
-    return wml_node_add_output(n, WML_STR("winml_cut"));
-}
-
-static void add_switch(struct wml_mixed_search *x, const struct wml_mixed_member *m, struct wml_value *on)
-{
-    struct wml_value *post = m->dq->out[0], *pre = m->dq->in[0]->init ? bring(x, m->value) : m->dq->in[0]->def->in[0];
-    if (m->cut) pre = cut(x, m, pre);
-    if (!pre) return; /* it stays quantised in all runs: its noise is none */
-    struct wml_node *n = m->dq->next ? wml_node_new(m->dq->next, "", "Where") : wml_graph_append(x->plain->graph, "", "Where");
-    wml_node_set_input(n, 0, on);
-    wml_node_set_input(n, 2, pre);
-    struct wml_value *out = wml_node_add_output(n, WML_STR("winml_switched"));
-    if (post->type) wml_value_set_type(out, wml_type_copy(x->plain, post->type));
-    wml_value_replace(post, out);
-    wml_node_set_input(n, 1, post);
-}
-
-static void add_switches(struct wml_mixed_search *x)
-{
-    for (size_t i = 0; i < x->part.len; i++) {
-        struct wml_str name = wml_model_unique(x->plain, wml_arena_fmt(&x->plain->arena, "winml_switch_%zu", i));
-        struct wml_value *on = wml_graph_add_input(x->plain->graph, name, wml_type_static(x->plain, WML_BOOL, 0, NULL));
-        for (size_t k = 0; k < x->part.at[i].member.len; k++) add_switch(x, &x->part.at[i].member.at[k], on);
-    }
-}
-
-static bool run_once(struct weigh *w, struct wml_run *run, struct wml_err *err)
-{
-    wml_note_progress(w->x->r->cx, "Weighing", NULL, w->done++, w->x->out->runs, "runs");
-    return wml_check_cancel(w->x->r->cx, err) && wml_run_watched(run, 0, err);
-}
+struct worker { /* of one sample */
+    struct weigh *w;
+    size_t sample;
+    int64_t tag;
+    struct wml_feed feed;
+    struct wml_run *run;
+    struct wml_tensor_view *kept; /* the outputs of the float model, owned */
+};
 
 static bool is_judged(const struct wml_tensor_view *v)
 {
@@ -82,115 +43,173 @@ static uint64_t count_of(const struct wml_tensor_view *v)
     return v->bytes / (wml_dtype_info((int)v->dtype)->bits / 8);
 }
 
-/* The outputs with all switches off, kept. */
-static bool keep_outputs(struct weigh *w, struct wml_run *run, struct wml_tensor_view *kept, struct wml_err *err)
+static bool run_once(struct worker *k, struct wml_run *run, struct wml_err *err)
 {
-    for (size_t o = 0; o < w->n_outputs; o++) {
+    struct weigh *w = k->w;
+    wml_mutex_lock(w->lock);
+    wml_note_progress(w->x->r->cx, "Weighing", NULL, w->done++, w->x->out->runs, "runs");
+    wml_mutex_unlock(w->lock);
+    return wml_check_cancel(w->x->r->cx, err) && wml_run_watched(run, 0, err);
+}
+
+/* The outputs of the float model. */
+static bool keep_outputs(struct worker *k, struct wml_err *err)
+{
+    for (size_t o = 0; o < k->w->n_outputs; o++) {
         struct wml_tensor_view v;
-        struct wml_compare c;
-        if (!wml_run_output(run, o, &v, err)) return false;
-        kept[o] = v;
-        kept[o].data = NULL;
+        if (!wml_run_output(k->run, o, &v, err)) return false;
+        k->kept[o] = v;
+        k->kept[o].data = NULL;
         if (!is_judged(&v)) continue;
         void *copy = wml_big_alloc(v.bytes, err);
         if (!copy) return false;
-        kept[o].data = memcpy(copy, v.data, v.bytes);
-        wml_compare((int)v.dtype, v.data, (int)v.dtype, v.data, count_of(&v), &c);
-        w->signal[o] += c.aa;
+        k->kept[o].data = memcpy(copy, v.data, v.bytes);
     }
     return true;
 }
 
-static bool weigh_part(struct weigh *w, struct wml_run *run, const struct wml_tensor_view *kept, struct wml_mixed_part *p, struct wml_err *err)
+static void note_signal(struct worker *k)
 {
+    for (size_t o = 0; o < k->w->n_outputs; o++) {
+        const struct wml_tensor_view *v = &k->kept[o];
+        struct wml_compare c;
+        if (!v->data) continue;
+        wml_compare((int)v->dtype, v->data, (int)v->dtype, v->data, count_of(v), &c);
+        k->w->signal[k->sample * k->w->n_outputs + o] = c.aa;
+    }
+}
+
+static bool note_noise(struct worker *k, struct wml_run *run, size_t part, struct wml_err *err)
+{
+    struct weigh *w = k->w;
+    double *sum = &w->sum[(k->sample * w->n_parts + part) * w->n_outputs];
     for (size_t o = 0; o < w->n_outputs; o++) {
         struct wml_tensor_view v;
         struct wml_compare c;
         if (!wml_run_output(run, o, &v, err)) return false;
-        if (!kept[o].data || !is_judged(&v)) continue;
-        if (v.bytes != kept[o].bytes) {
-            p->noise[o] = INFINITY; /* even the sizes change */
+        if (!k->kept[o].data || !is_judged(&v)) continue;
+        if (v.bytes != k->kept[o].bytes) {
+            sum[o] = INFINITY; /* even the sizes change */
             continue;
         }
-        wml_compare((int)v.dtype, kept[o].data, (int)v.dtype, v.data, count_of(&v), &c);
-        p->noise[o] += c.mismatched ? INFINITY : c.dd;
+        wml_compare((int)v.dtype, k->kept[o].data, (int)v.dtype, v.data, count_of(&v), &c);
+        sum[o] = c.mismatched ? INFINITY : c.dd;
     }
     return true;
 }
 
-static bool weigh_sample(struct weigh *w, size_t i, struct wml_err *err)
+/* A part with constants is run with those that its integers give. */
+static bool weigh_part(struct worker *k, size_t part, struct wml_err *err)
 {
-    struct wml_mixed_search *x = w->x;
-    struct wml_arena arena = {0};
-    struct wml_feed feed = {0};
+    struct wml_mixed_noise *n = &k->w->noise;
+    struct wml_tensor_view *fed = &k->feed.view.at[n->n_inputs + 1];
     struct wml_run *run = NULL;
-    struct wml_tensor_view *kept = WML_NEW_ARRAY(&arena, struct wml_tensor_view, w->n_outputs + 1);
-    bool ok = wml_samples_make(w->samples, i, &feed, err);
-    for (size_t k = 0; ok && k < x->part.len; k++) {
-        struct wml_tensor_view v = {.dtype = WML_BOOL, .data = &w->on[k], .bytes = sizeof(bool), .is_tensor = true};
-        WML_PUSH(&feed.view, v);
+    bool ok = true, changed = false;
+    k->tag = (int64_t)part;
+    for (size_t i = 0; ok && i < n->fed.len; i++) {
+        if (n->fed.at[i].linear.part != part) continue;
+        changed = true;
+        void *constant = wml_mixed_noise_constant(&n->fed.at[i], err);
+        ok = constant != NULL;
+        if (ok) fed[i].data = constant;
     }
-    ok = ok && wml_run_new(w->session, feed.view.at, feed.view.len, &run, err) && run_once(w, run, err) && keep_outputs(w, run, kept, err);
-    for (size_t k = 0; ok && k < x->part.len; k++) {
-        w->on[k] = true;
-        ok = run_once(w, run, err) && weigh_part(w, run, kept, &x->part.at[k], err);
-        w->on[k] = false;
-    }
+    ok = ok && (!changed || wml_run_new(n->session, k->feed.view.at, k->feed.view.len, &run, err)) && run_once(k, run ? run : k->run, err) &&
+         note_noise(k, run ? run : k->run, part, err);
     wml_run_free(run);
-    wml_feed_release(&feed);
-    for (size_t o = 0; o < w->n_outputs; o++) free((void *)(uintptr_t)kept[o].data);
-    wml_arena_release(&arena);
+    for (size_t i = 0; i < n->fed.len; i++) {
+        const void *as_it_is = n->fed.at[i].view.data;
+        if (fed[i].data != as_it_is) free((void *)(uintptr_t)fed[i].data);
+        fed[i].data = as_it_is;
+    }
     return ok;
 }
 
-static int noisier(const void *a, const void *b)
+static bool weigh_some(struct worker *k, struct wml_err *err)
 {
-    const struct wml_mixed_part *x = a, *y = b;
-    return x->score > y->score ? -1 : x->score < y->score ? 1 : x->index < y->index ? -1 : x->index > y->index;
+    static const int64_t size[] = {1};
+    struct weigh *w = k->w;
+    struct wml_tensor_view tag = {.dtype = WML_I64, .rank = 1, .dim = size, .data = &k->tag, .bytes = sizeof k->tag, .is_tensor = true};
+    if (!wml_samples_make(w->samples, k->sample, &k->feed, err)) return false;
+    WML_PUSH(&k->feed.view, tag);
+    for (size_t i = 0; i < w->noise.fed.len; i++) WML_PUSH(&k->feed.view, w->noise.fed.at[i].view);
+    k->tag = WML_MIXED_NO_PART;
+    if (!wml_run_new(w->noise.session, k->feed.view.at, k->feed.view.len, &k->run, err) || !run_once(k, k->run, err) || !keep_outputs(k, err)) return false;
+    for (size_t part; !atomic_load(&w->stop) && (part = atomic_fetch_add(&w->next[k->sample], 1)) < w->n_parts;) {
+        if (part == 0) note_signal(k);
+        if (!weigh_part(k, part, err)) return false;
+    }
+    return true;
 }
 
-static void score(struct weigh *w)
+/* Sample after sample; whoever comes when its parts are all taken goes on with the next. */
+static void work(void *arg)
+{
+    struct weigh *w = arg;
+    struct wml_arena arena = {0};
+    for (size_t i = 0; i < w->n_samples && !atomic_load(&w->stop); i++) {
+        if (atomic_load(&w->next[i]) >= w->n_parts) continue;
+        struct worker k = {.w = w, .sample = i, .kept = WML_NEW_ARRAY(&arena, struct wml_tensor_view, w->n_outputs + 1)};
+        struct wml_err err = {0};
+        if (!weigh_some(&k, &err)) {
+            wml_mutex_lock(w->lock);
+            if (!w->err->msg[0]) *w->err = err;
+            wml_mutex_unlock(w->lock);
+            atomic_store(&w->stop, true);
+        }
+        wml_run_free(k.run);
+        wml_feed_release(&k.feed);
+        for (size_t o = 0; o < w->n_outputs; o++) free((void *)(uintptr_t)k.kept[o].data);
+    }
+    wml_arena_release(&arena);
+}
+
+static void on_cores(struct weigh *w, unsigned n)
+{
+    struct wml_thread **thread = WML_NEW_ARRAY(w->x->arena, struct wml_thread *, n);
+    for (unsigned i = 1; i < n; i++) (void)wml_thread_start(&thread[i], work, w, NULL); /* the first does its work then */
+    work(w);
+    for (unsigned i = 1; i < n; i++) wml_thread_join(thread[i]);
+}
+
+/* Noise over signal, by part and output; outputs without a signal are not judged. */
+static void sum_up(struct weigh *w)
 {
     struct wml_mixed_search *x = w->x;
-    for (size_t k = 0; k < x->part.len; k++) {
-        struct wml_mixed_part *p = &x->part.at[k];
-        for (size_t o = 0; o < w->n_outputs; o++) {
-            p->noise[o] = w->signal[o] > 0 ? p->noise[o] / w->signal[o] : 0;
-            p->score += p->noise[o];
+    for (size_t k = 0; k < w->n_parts; k++) x->part.at[k].noise = WML_NEW_ARRAY(x->arena, double, w->n_outputs + 1);
+    for (size_t o = 0; o < w->n_outputs; o++) {
+        double signal = 0;
+        for (size_t i = 0; i < w->n_samples; i++) signal += w->signal[i * w->n_outputs + o];
+        for (size_t k = 0; k < w->n_parts; k++) {
+            double noise = 0;
+            for (size_t i = 0; i < w->n_samples; i++) noise += w->sum[(i * w->n_parts + k) * w->n_outputs + o];
+            x->part.at[k].noise[o] = signal > 0 ? noise / signal : 0;
         }
     }
-    if (x->part.len) qsort(x->part.at, x->part.len, sizeof *x->part.at, noisier);
-    for (size_t i = 0; i < x->constant.len; i++) /* numbers of parts have moved */
-        for (size_t k = 0; x->constant.at[i].part && k < x->part.len; k++)
-            if (x->part.at[k].index == x->constant.at[i].part - 1) {
-                x->constant.at[i].part = k + 1;
-                break;
-            }
-}
-
-static bool open_session(struct weigh *w, struct wml_err *err)
-{
-    struct wml_session_opts opts = {0};
-    struct wml_mixed_search *x = w->x;
-    size_t n_in;
-    if (!wml_flow_session(x->r->cx, x->plain, NULL, &opts, &w->session, err)) return false;
-    const struct wml_io *input = wml_session_inputs(w->session, &n_in);
-    wml_session_outputs(w->session, &w->n_outputs);
-    return wml_samples_open(&x->samples, input, n_in - x->part.len, &w->samples, err);
+    x->n_outputs = w->n_outputs;
 }
 
 bool wml_mixed_weigh(struct wml_mixed_search *x, struct wml_err *err)
 {
-    struct weigh w = {.x = x, .on = WML_NEW_ARRAY(x->arena, bool, x->part.len + 1)};
-    add_switches(x);
-    bool ok = open_session(&w, err);
-    size_t n = ok ? WML_MIN(wml_samples_count(w.samples), (size_t)SAMPLES) : 0;
-    w.signal = WML_NEW_ARRAY(x->arena, double, w.n_outputs + 1);
-    for (size_t k = 0; k < x->part.len; k++) x->part.at[k].noise = WML_NEW_ARRAY(x->arena, double, w.n_outputs + 1);
-    x->out->runs = n * (x->part.len + 1);
-    for (size_t i = 0; ok && i < n; i++) ok = weigh_sample(&w, i, err);
-    if (ok) score(&w);
+    struct wml_err failed = {0};
+    struct weigh w = {.x = x, .n_parts = x->part.len, .lock = wml_mutex_new(), .err = &failed};
+    unsigned workers = wml_flow_workers(x->base, x->part.len);
+    size_t n_in;
+    bool ok = wml_mixed_noise_open(x, wml_cpu_count() - workers + 1, &w.noise, err);
+    if (ok) ok = wml_samples_open(&x->samples, wml_session_inputs(w.noise.session, &n_in), w.noise.n_inputs, &w.samples, err);
+    if (ok) {
+        w.n_samples = WML_MIN(wml_samples_count(w.samples), (size_t)SAMPLES);
+        w.n_outputs = w.noise.n_outputs;
+        w.signal = WML_NEW_ARRAY(x->arena, double, w.n_samples * w.n_outputs + 1);
+        w.sum = wml_arena_zalloc(x->arena, wml_array_size(w.n_samples * w.n_outputs + 1, w.n_parts * sizeof(double)));
+        w.next = WML_NEW_ARRAY(x->arena, atomic_size_t, w.n_samples + 1);
+        x->out->runs = w.n_samples * (w.n_parts + workers);
+        on_cores(&w, workers);
+        ok = !failed.msg[0];
+        if (ok) sum_up(&w);
+        else *err = failed;
+    }
     wml_samples_close(w.samples);
-    wml_session_close(w.session);
+    wml_mixed_noise_close(&w.noise);
+    wml_mutex_free(w.lock);
     return ok || wml_wrap(err, "weighing the tensors");
 }

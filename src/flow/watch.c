@@ -4,6 +4,10 @@
 #include "flow/oracle.h"
 #include "graph/edit.h"
 #include "onnx/onnx.h"
+#include "os/thread.h"
+
+enum { OPEN_SIZES_WORKERS = 4 };
+static const uint64_t LIVE_MIN = UINT64_C(128) << 20;
 
 /* From the last to the first: the nodes of early values must stand last. */
 static void put_nodes(struct wml_graph *g, struct wml_value *const *want, size_t n, struct wml_value *tag, struct wml_node **node)
@@ -74,4 +78,12 @@ uint64_t wml_flow_weight_bytes(const struct wml_model *m)
     for (size_t i = 0; i < m->graph->initializer.len; i++)
         if (wml_tensor_size(m->graph->initializer.at[i], &bytes, NULL)) sum += bytes;
     return sum;
+}
+
+unsigned wml_flow_workers(struct wml_model *m, size_t n)
+{
+    uint64_t live = wml_flow_live_bytes(m), room = WML_MAX(wml_flow_weight_bytes(m) / 8, LIVE_MIN);
+    uint64_t most = live ? room / live : OPEN_SIZES_WORKERS;
+    most = WML_MIN(most, (uint64_t)wml_cpu_count());
+    return (unsigned)WML_MAX(WML_MIN(most, (uint64_t)n), (uint64_t)1);
 }

@@ -17,5 +17,8 @@ bool wml_flow_watch(struct wml_ctx *cx, struct wml_model *m, struct wml_value *c
 uint64_t wml_flow_live_bytes(struct wml_model *m);
 /* Of the top graph's initializers. */
 uint64_t wml_flow_weight_bytes(const struct wml_model *m);
+/* How many runs, of n, to have at one time: as many as there are cores, as long as their values together take little beside the
+ * weights. */
+unsigned wml_flow_workers(struct wml_model *m, size_t n);
 
 #endif

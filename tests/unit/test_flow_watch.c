@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "flow/oracle.h"
 #include "flow/watch.h"
 #include "graph/edit.h"
 #include "graph/text.h"
@@ -50,7 +51,7 @@ static void test_values(void **state)
                                 wml_graph_find(m->graph, WML_STR("b")), wml_graph_find(m->graph, WML_STR("c")),
                                 wml_graph_find(m->graph, WML_STR("y"))};
     struct seen seen = {0};
-    const struct wml_observer observer = {&seen, see};
+    const struct wml_observer observer = {.arg = &seen, .see = see};
     struct wml_session *s = NULL;
     ASSERT_OK(wml_flow_watch(&cx, m, want, 5, &observer, 1, &s, &err));
     assert_true(wml_str_eq(text_of(m, &after), wml_buf_view(&before)));
@@ -96,7 +97,7 @@ static void test_kinds(void **state)
     struct wml_model *m = parse("g (float[n] x) => (int64[1] y) <float16[n] h, int64[1] y0> {\nh = Cast<to = 10>(x)\ny0 = Shape(h)\ny = Neg(y0) }");
     struct wml_value *want[] = {wml_graph_find(m->graph, WML_STR("h")), wml_graph_find(m->graph, WML_STR("y0"))};
     struct seen seen = {0};
-    const struct wml_observer observer = {&seen, see};
+    const struct wml_observer observer = {.arg = &seen, .see = see};
     struct wml_session *s = NULL;
     ASSERT_OK(wml_flow_watch(&cx, m, want, 2, &observer, 1, &s, &err));
     const int64_t tag[WML_WATCH_TAG] = {0}, none[] = {0}, two[] = {2};
@@ -107,6 +108,62 @@ static void test_kinds(void **state)
     assert_int_equal(seen.n, 2);
     assert_int_equal(seen.bytes[0], 0);
     assert_int_equal(seen.bytes[1], 8);
+    wml_run_free(r);
+    wml_session_close(s);
+    wml_model_free(m);
+    wml_ort_close(&cx);
+}
+
+/* What slot and tag say is added to every element. */
+static void alter(void *arg, int64_t slot, const int64_t *tag, const struct wml_tensor_view *v, void *out)
+{
+    bool half = v->dtype == WML_F16;
+    size_t n = v->bytes / (half ? 2 : 4);
+    *(size_t *)arg += 1;
+    for (size_t i = 0; i < n; i++) wml_dtype_store((int)v->dtype, out, i, wml_dtype_load((int)v->dtype, v->data, i) + (double)(10 * slot + tag[0]));
+}
+
+static struct wml_value *add_alter(struct wml_model *m, const char *op, const char *value, struct wml_node *before, int64_t slot)
+{
+    struct wml_node *n = wml_node_new(before, WML_OBSERVE_DOMAIN, op);
+    wml_node_add_input(n, wml_graph_find(m->graph, wml_str(value)));
+    wml_node_add_input(n, wml_graph_find(m->graph, WML_STR("tag")));
+    wml_attr_set_int(n, "slot", slot);
+    return wml_node_add_output(n, WML_STR("altered"));
+}
+
+/* a is read by others as well, and stays as it is for them; b is changed in its own memory. */
+static void test_alter(void **state)
+{
+    (void)state;
+    struct wml_ctx cx = {0};
+    need_ort(&cx);
+    struct wml_err err = {0};
+    struct wml_model *m = parse("g (float[2] x, int64[1] tag) => (float[2] y, float[2] z) <float[2] a, float16[2] b, float[2] c> {\n"
+                                "a = Neg(x)\nb = Cast<to = 10>(a)\nc = Cast<to = 1>(b)\ny = Add(c, a)\nz = Neg(a) }");
+    struct wml_node *cast = wml_graph_find(m->graph, WML_STR("c"))->def, *add = wml_graph_find(m->graph, WML_STR("y"))->def;
+    wml_node_set_input(cast, 0, add_alter(m, WML_ALTER_HALF_OP, "b", cast, 1));
+    wml_node_set_input(add, 1, add_alter(m, WML_ALTER_OP, "a", add, 2));
+    wml_model_set_opset(m, WML_OBSERVE_DOMAIN, 1);
+    size_t calls = 0;
+    const struct wml_observer observer = {.arg = &calls, .alter = alter};
+    const struct wml_session_opts opts = {.observer = &observer};
+    struct wml_session *s = NULL;
+    ASSERT_OK(wml_flow_session(&cx, m, NULL, &opts, &s, &err));
+    const int64_t tag[] = {3}, one[] = {1}, two[] = {2};
+    const float x[] = {-3, 5};
+    const struct wml_tensor_view feed[] = {{WML_F32, 1, two, x, sizeof x, true}, {WML_I64, 1, one, tag, sizeof tag, true}};
+    struct wml_run *r = NULL;
+    ASSERT_OK(wml_run_new(s, feed, 2, &r, &err));
+    for (size_t i = 1; i <= 2; i++) { /* a second run finds nothing of the first */
+        struct wml_tensor_view y, z;
+        ASSERT_OK(wml_run_once(r, &err));
+        ASSERT_OK(wml_run_output(r, 0, &y, &err));
+        ASSERT_OK(wml_run_output(r, 1, &z, &err));
+        assert_int_equal(calls, 2 * i);
+        assert_true(((const float *)y.data)[0] == 3 + 13 + 3 + 23 && ((const float *)y.data)[1] == -5 + 13 - 5 + 23);
+        assert_true(((const float *)z.data)[0] == -3 && ((const float *)z.data)[1] == 5);
+    }
     wml_run_free(r);
     wml_session_close(s);
     wml_model_free(m);
@@ -137,6 +194,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_alter),
         cmocka_unit_test(test_live_bytes),
     };
     return cmocka_run_group_tests_name("flow watch", tests, NULL, NULL);
