@@ -6,11 +6,18 @@
 #include "os/sys.h"
 #include "ort/ort.h"
 
-struct pair {
-    struct wml_session *before, *after;
+static const uint64_t KEEP_BYTES = UINT64_C(256) << 20;
+
+struct wml_answers {
+    struct wml_ctx *cx;
+    struct wml_arena arena;
+    struct wml_session *before;
     struct wml_samples *samples;
     const struct wml_io *output;
-    size_t n_outputs;
+    size_t n_outputs, n_samples;
+    bool keep;                     /* outputs, for models to come */
+    uint64_t kept_bytes;
+    struct wml_tensor_view **kept; /* by sample: its outputs, whose data are owned; NULL: not there */
 };
 
 static bool failed(struct wml_accuracy *out, enum wml_accuracy_failed what, struct wml_err *err)
@@ -27,78 +34,156 @@ static bool open_file(struct wml_ctx *cx, const char *path, struct wml_session *
     return wml_ort_open(cx, &ort, err) && wml_session_open(ort, &source, &opts, out, err);
 }
 
-static bool compare(struct pair *p, struct wml_run *before, struct wml_run *after, struct wml_accuracy *out, struct wml_err *err)
+static bool read_outputs(struct wml_run *run, size_t n, struct wml_tensor_view *out, struct wml_err *err)
 {
-    for (size_t i = 0; i < p->n_outputs; i++) {
-        struct wml_tensor_view a = {0}, b = {0};
-        struct wml_accuracy_row *row = &out->row.at[i];
-        uint64_t n = 0;
-        if (!wml_run_output(before, i, &a, err) || !wml_run_output(after, i, &b, err)) return false;
-        bool same = a.is_tensor && b.is_tensor && a.data && b.data && a.rank == b.rank && wml_dtype_is_float((int)a.dtype) &&
-                    wml_dtype_is_float((int)b.dtype);
-        for (size_t k = 0; same && k < a.rank; k++) same = a.dim[k] == b.dim[k];
-        same = same && wml_dims_count(a.dim, a.rank, &n);
-        row->comparable = row->comparable && same;
-        if (row->comparable) wml_compare_more((int)a.dtype, a.data, (int)b.dtype, b.data, n, &row->c);
-    }
-    return true;
-}
-
-static bool one_sample(struct pair *p, size_t i, uint64_t budget_ms, struct wml_accuracy *out, struct wml_err *err)
-{
-    struct wml_feed feed = {0};
-    struct wml_run *before = NULL, *after = NULL;
-    bool ok = wml_samples_make(p->samples, i, &feed, err) || failed(out, WML_ACCURACY_SAMPLES, err);
-    ok = ok && ((wml_run_new(p->before, feed.view.at, feed.view.len, &before, err) && wml_run_watched(before, i ? 0 : budget_ms, err)) ||
-                failed(out, WML_ACCURACY_SOURCE_RUN, err));
-    ok = ok && ((wml_run_new(p->after, feed.view.at, feed.view.len, &after, err) && wml_run_watched(after, 0, err)) ||
-                failed(out, WML_ACCURACY_RESULT, err));
-    ok = ok && compare(p, before, after, out, err);
-    wml_run_free(before);
-    wml_run_free(after);
-    wml_feed_release(&feed);
+    bool ok = true;
+    for (size_t i = 0; ok && i < n; i++) ok = wml_run_output(run, i, &out[i], err);
     return ok;
 }
 
-static bool open_pair(struct wml_ctx *cx, const char *before, const char *after, const struct wml_samples_spec *samples, struct pair *p,
-                      struct wml_accuracy *out, struct wml_err *err)
+static void compare(const struct wml_tensor_view *before, const struct wml_tensor_view *after, struct wml_accuracy *out)
 {
-    size_t n_inputs = 0, n_after = 0;
-    if (!open_file(cx, before, &p->before, err)) return failed(out, WML_ACCURACY_SOURCE_LOAD, err);
-    if (!open_file(cx, after, &p->after, err)) return failed(out, WML_ACCURACY_RESULT, err);
-    const struct wml_io *input = wml_session_inputs(p->before, &n_inputs);
-    p->output = wml_session_outputs(p->before, &p->n_outputs);
-    wml_session_outputs(p->after, &n_after);
-    if (n_after != p->n_outputs) return wml_fail(err, WML_E_VERIFY, "the result has %zu outputs, the source %zu", n_after, p->n_outputs);
-    for (size_t i = 0; i < p->n_outputs; i++) {
-        struct wml_accuracy_row row = {.name = wml_arena_cstr(&out->arena, wml_str(p->output[i].name)), .comparable = true, .c = {.equal = true}};
+    for (size_t i = 0; i < out->row.len; i++) {
+        const struct wml_tensor_view *a = &before[i], *b = &after[i];
+        struct wml_accuracy_row *row = &out->row.at[i];
+        uint64_t n = 0;
+        bool same = a->is_tensor && b->is_tensor && a->data && b->data && a->rank == b->rank && wml_dtype_is_float((int)a->dtype) &&
+                    wml_dtype_is_float((int)b->dtype);
+        for (size_t k = 0; same && k < a->rank; k++) same = a->dim[k] == b->dim[k];
+        same = same && wml_dims_count(a->dim, a->rank, &n);
+        row->comparable = row->comparable && same;
+        if (row->comparable) wml_compare_more((int)a->dtype, a->data, (int)b->dtype, b->data, n, &row->c);
+    }
+}
+
+/* Copies the outputs of sample i, when there is room. */
+static bool keep(struct wml_answers *a, size_t i, const struct wml_tensor_view *view, struct wml_err *err)
+{
+    uint64_t bytes = a->kept_bytes;
+    for (size_t o = 0; o < a->n_outputs; o++) bytes += view[o].bytes;
+    if (!a->keep || bytes > KEEP_BYTES) return true;
+    struct wml_tensor_view *copy = a->kept[i] = WML_NEW_ARRAY(&a->arena, struct wml_tensor_view, a->n_outputs + 1);
+    for (size_t o = 0; o < a->n_outputs; o++) {
+        int64_t *dim = WML_NEW_ARRAY(&a->arena, int64_t, view[o].rank + 1);
+        void *data = view[o].data ? wml_big_alloc(view[o].bytes, err) : NULL;
+        if (view[o].data && !data) return false;
+        if (view[o].rank) memcpy(dim, view[o].dim, view[o].rank * sizeof *dim);
+        copy[o] = view[o];
+        copy[o].dim = dim;
+        copy[o].data = data ? memcpy(data, view[o].data, view[o].bytes) : NULL;
+    }
+    a->kept_bytes = bytes;
+    return true;
+}
+
+static bool one_sample(struct wml_answers *a, struct wml_session *other, size_t i, uint64_t budget_ms, struct wml_accuracy *out, struct wml_err *err)
+{
+    struct wml_feed feed = {0};
+    struct wml_arena arena = {0};
+    struct wml_run *before = NULL, *after = NULL;
+    struct wml_tensor_view *x = a->kept[i], *y = WML_NEW_ARRAY(&arena, struct wml_tensor_view, a->n_outputs + 1);
+    bool ok = wml_samples_make(a->samples, i, &feed, err) || failed(out, WML_ACCURACY_SAMPLES, err);
+    if (ok && !x) {
+        x = WML_NEW_ARRAY(&arena, struct wml_tensor_view, a->n_outputs + 1);
+        ok = (wml_run_new(a->before, feed.view.at, feed.view.len, &before, err) && wml_run_watched(before, i ? 0 : budget_ms, err)) ||
+             failed(out, WML_ACCURACY_SOURCE_RUN, err);
+        ok = ok && read_outputs(before, a->n_outputs, x, err) && keep(a, i, x, err);
+    }
+    ok = ok && ((wml_run_new(other, feed.view.at, feed.view.len, &after, err) && wml_run_watched(after, 0, err)) ||
+                failed(out, WML_ACCURACY_RESULT, err)) &&
+         read_outputs(after, a->n_outputs, y, err);
+    if (ok) compare(x, y, out);
+    wml_run_free(before);
+    wml_run_free(after);
+    wml_feed_release(&feed);
+    wml_arena_release(&arena);
+    return ok;
+}
+
+static bool open_answers(struct wml_ctx *cx, const char *before, const struct wml_samples_spec *samples, struct wml_answers *a,
+                         struct wml_accuracy *out, struct wml_err *err)
+{
+    size_t n_inputs;
+    a->cx = cx;
+    if (!open_file(cx, before, &a->before, err)) return failed(out, WML_ACCURACY_SOURCE_LOAD, err);
+    const struct wml_io *input = wml_session_inputs(a->before, &n_inputs);
+    a->output = wml_session_outputs(a->before, &a->n_outputs);
+    if (!wml_samples_open(samples, input, n_inputs, &a->samples, err)) return failed(out, WML_ACCURACY_SAMPLES, err);
+    a->n_samples = wml_samples_count(a->samples);
+    a->kept = WML_NEW_ARRAY(&a->arena, struct wml_tensor_view *, a->n_samples);
+    return true;
+}
+
+static bool compare_all(struct wml_answers *a, struct wml_session *after, uint64_t start, uint64_t budget_ms, struct wml_accuracy *out, struct wml_err *err)
+{
+    size_t n_after;
+    bool ok = true;
+    wml_session_outputs(after, &n_after);
+    if (n_after != a->n_outputs) return wml_fail(err, WML_E_VERIFY, "the result has %zu outputs, the source %zu", n_after, a->n_outputs);
+    for (size_t i = 0; i < a->n_outputs; i++) {
+        struct wml_accuracy_row row = {.name = wml_arena_cstr(&out->arena, wml_str(a->output[i].name)), .comparable = true, .c = {.equal = true}};
         WML_PUSH(&out->row, row);
     }
-    return wml_samples_open(samples, input, n_inputs, &p->samples, err) || failed(out, WML_ACCURACY_SAMPLES, err);
+    for (size_t i = 0; ok && i < a->n_samples; i++) {
+        if (i && budget_ms && wml_now_ns() - start > budget_ms * 1000000) break;
+        wml_note_progress(a->cx, "Comparing", NULL, i, a->n_samples, "samples");
+        ok = wml_check_cancel(a->cx, err) && one_sample(a, after, i, budget_ms, out, err);
+        if (ok) out->samples++;
+    }
+    return ok;
+}
+
+/* Nothing but the reason is left. */
+static void give_up(struct wml_accuracy *out)
+{
+    enum wml_accuracy_failed why = out->failed;
+    wml_accuracy_release(out);
+    out->failed = why;
 }
 
 bool wml_accuracy_measure(struct wml_ctx *cx, const char *before, const char *after, const struct wml_samples_spec *samples,
                           uint64_t budget_ms, struct wml_accuracy *out, struct wml_err *err)
 {
-    struct pair p = {0};
+    struct wml_answers *a = wml_xcalloc(1, sizeof *a);
+    struct wml_session *result = NULL;
     uint64_t start = wml_now_ns();
     *out = (struct wml_accuracy){0};
-    bool ok = open_pair(cx, before, after, samples, &p, out, err);
-    size_t n = ok ? wml_samples_count(p.samples) : 0;
-    for (size_t i = 0; ok && i < n; i++) {
-        if (i && budget_ms && wml_now_ns() - start > budget_ms * 1000000) break;
-        wml_note_progress(cx, "Comparing", NULL, i, n, "samples");
-        ok = wml_check_cancel(cx, err) && one_sample(&p, i, budget_ms, out, err);
-        if (ok) out->samples++;
-    }
-    wml_samples_close(p.samples);
-    wml_session_close(p.after);
-    wml_session_close(p.before);
-    if (ok) return true;
-    enum wml_accuracy_failed what = out->failed;
-    wml_accuracy_release(out);
-    out->failed = what;
-    return false;
+    bool ok = open_answers(cx, before, samples, a, out, err) && (open_file(cx, after, &result, err) || failed(out, WML_ACCURACY_RESULT, err)) &&
+              compare_all(a, result, start, budget_ms, out, err);
+    if (!ok) give_up(out);
+    wml_session_close(result);
+    wml_answers_close(a);
+    return ok;
+}
+
+bool wml_answers_open(struct wml_ctx *cx, const char *before, const struct wml_samples_spec *samples, struct wml_answers **out, struct wml_err *err)
+{
+    struct wml_answers *a = wml_xcalloc(1, sizeof *a);
+    struct wml_accuracy none = {0};
+    a->keep = true;
+    bool ok = open_answers(cx, before, samples, a, &none, err);
+    if (!ok) wml_answers_close(a);
+    *out = ok ? a : NULL;
+    return ok;
+}
+
+bool wml_answers_compare(struct wml_answers *a, struct wml_session *after, struct wml_accuracy *out, struct wml_err *err)
+{
+    *out = (struct wml_accuracy){0};
+    bool ok = compare_all(a, after, 0, 0, out, err);
+    if (!ok) give_up(out);
+    return ok;
+}
+
+void wml_answers_close(struct wml_answers *a)
+{
+    if (!a) return;
+    for (size_t i = 0; i < a->n_samples; i++)
+        for (size_t o = 0; a->kept[i] && o < a->n_outputs; o++) free((void *)(uintptr_t)a->kept[i][o].data);
+    wml_samples_close(a->samples);
+    wml_session_close(a->before);
+    wml_arena_release(&a->arena);
+    free(a);
 }
 
 void wml_accuracy_release(struct wml_accuracy *a)

@@ -33,4 +33,11 @@ bool wml_accuracy_measure(struct wml_ctx *cx, const char *before, const char *af
                           uint64_t budget_ms, struct wml_accuracy *out, struct wml_err *err);
 void wml_accuracy_release(struct wml_accuracy *a);
 
+/* The float model's answers, to compare several models with: it is opened once and run once for every sample, as long as
+ * its outputs take no more than 256 MiB. The spec must outlive it. */
+struct wml_answers;
+bool wml_answers_open(struct wml_ctx *cx, const char *before, const struct wml_samples_spec *samples, struct wml_answers **out, struct wml_err *err);
+bool wml_answers_compare(struct wml_answers *a, struct wml_session *after, struct wml_accuracy *out, struct wml_err *err);
+void wml_answers_close(struct wml_answers *a);
+
 #endif

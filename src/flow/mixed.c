@@ -1,12 +1,15 @@
 /* The search for the fewest tensors of 16 bits: a list by what was measured, then bisection, where every step is a model that
- * is quantised, written and run. */
+ * is quantised and run. */
 #include "flow/mixed_internal.h"
 
 #include <math.h>
 
 #include "flow/ranges.h"
+#include "flow/watch.h"
 #include "graph/edit.h"
 #include "onnx/onnx.h"
+
+static const uint64_t IN_MEMORY = UINT64_C(512) << 20;
 
 struct trial { /* one model, with the first `raised` parts in 16 bits */
     size_t raised;
@@ -22,25 +25,37 @@ static void drop(struct trial *t)
     t->model = NULL;
 }
 
-/* The outputs' worst ratio. */
-static bool judge(struct wml_mixed_search *x, struct trial *t, struct wml_err *err)
+/* A model is run from memory; one whose weights are large from a file. */
+static bool open_trial(struct wml_mixed_search *x, struct trial *t, struct wml_session **out, struct wml_err *err)
 {
     struct wml_quantize_run *r = x->r;
+    struct wml_model *written = NULL;
+    if (wml_flow_weight_bytes(t->model) <= IN_MEMORY) return wml_flow_session(r->cx, t->model, NULL, &(struct wml_session_opts){0}, out, err);
+    bool ok = wml_staged_write(&r->staged, t->model, ".winml-quantize-", r->cx, err) && wml_onnx_load(r->staged.path, &written, err) &&
+              wml_flow_session(r->cx, written, NULL, &(struct wml_session_opts){0}, out, err);
+    wml_model_free(written);
+    return ok;
+}
+
+/* The worst ratio of the outputs that can be judged; those that are 0 in all samples cannot. */
+static bool judge(struct wml_mixed_search *x, struct trial *t, struct wml_err *err)
+{
     struct wml_accuracy accuracy = {0};
+    struct wml_session *session = NULL;
     size_t judged = 0;
-    if (!wml_staged_write(&r->staged, t->model, ".winml-quantize-", r->cx, err)) return false;
-    if (!wml_accuracy_measure(r->cx, r->args->model, r->staged.path, &x->samples, 0, &accuracy, err)) return false;
+    bool ok = (open_trial(x, t, &session, err) || wml_wrap(err, "the result")) && wml_answers_compare(x->answers, session, &accuracy, err);
+    wml_session_close(session);
     t->sqnr_db = INFINITY;
     for (size_t i = 0; i < accuracy.row.len; i++) {
         const struct wml_accuracy_row *row = &accuracy.row.at[i];
         bool bad = row->c.not_finite || isnan(row->c.sqnr_db);
-        if (!row->comparable) continue;
+        if (!row->comparable || (row->c.aa == 0 && !bad)) continue;
         judged++;
         t->sqnr_db = fmin(t->sqnr_db, bad ? -INFINITY : row->c.sqnr_db);
     }
     wml_accuracy_release(&accuracy);
-    if (judged) return true;
-    wml_fail(err, WML_E_UNSUPPORTED, "no output has float values of the same sizes before and after: there is nothing to measure the goal by");
+    if (judged || !ok) return ok;
+    wml_fail(err, WML_E_UNSUPPORTED, "no output has float values of the same sizes before and after that are not 0: there is nothing to measure the goal by");
     return wml_hint(err, "leave out --auto-mixed and --target-sqnr; --overrides gives single tensors 16 bits");
 }
 
@@ -157,7 +172,7 @@ bool wml_quantize_mix(struct wml_quantize_run *r, struct wml_quantize_step *s, s
     wml_model_ranges(x.base, &r->arena, &x.samples.feed);
     r->mixed.asked = true;
     r->mixed.goal_db = r->args->goal_db;
-    bool ok = find(&x, &best, err);
+    bool ok = wml_answers_open(r->cx, r->args->model, &x.samples, &x.answers, err) && find(&x, &best, err);
     if (ok) {
         r->base = r->model; /* the copies share its bytes */
         r->model = best.model;
@@ -175,6 +190,7 @@ bool wml_quantize_mix(struct wml_quantize_run *r, struct wml_quantize_step *s, s
     } else {
         drop(&best);
     }
+    wml_answers_close(x.answers);
     wml_map_release(&x.by_name);
     wml_arena_release(&arena);
     return ok;

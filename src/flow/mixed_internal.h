@@ -34,6 +34,7 @@ struct wml_mixed_search {
     struct wml_arena *arena;
     struct wml_mixed *out;
     struct wml_samples_spec samples;
+    struct wml_answers *answers; /* of the source */
     WML_VEC(struct wml_mixed_part) part;
     WML_VEC(struct wml_mixed_constant) constant;
     struct wml_map by_name; /* constants, index + 1 */
