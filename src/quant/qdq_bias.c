@@ -121,7 +121,7 @@ static bool open_bias(struct wml_qdq *q, struct wml_qdq_bias *b, struct wml_err 
 static double least_scale(const struct wml_qdq_sums *s, double magnitude)
 {
     const double span = 4294967294.0; /* from the lowest to the highest integer but one */
-    if (s->layout.axis < 0) return 1.0001 * (2 * magnitude) / span;
+    if (s->w->axis < 0) return 1.0001 * (2 * magnitude) / span;
     if (s->real == WML_F16) return 2 * magnitude / span;
     return wml_real_mul(WML_F32, wml_real_round(WML_F32, 1.0001), 2 * magnitude) / span;
 }

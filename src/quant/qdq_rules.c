@@ -298,13 +298,21 @@ static void mark_node(struct wml_qdq *q, struct wml_node *n)
     if (q->opset >= r->since) r->mark(q, n, r);
 }
 
+/* By one node, and it is no output; branches read it as it is. */
+static bool is_read_by_one(const struct wml_value *v)
+{
+    size_t here = 0;
+    for (const struct wml_use *u = v->uses; u; u = u->next) here += u->node->graph == v->graph;
+    return here == 1 && !v->n_outputs;
+}
+
 /* Where a range is known better than it was measured. */
 static void adjust_range(struct wml_qdq *q, struct wml_node *n)
 {
     struct wml_qdq_tensor *in = wml_qdq_of(q, wml_node_in(n, 0)), *out = wml_qdq_of(q, wml_node_out(n, 0));
     if (wml_node_is(n, "Softmax") && out) {
         out->unit = true;
-    } else if ((wml_node_is(n, "Relu") || wml_node_is(n, "Clip")) && in && out && in->value->n_uses == 1) {
+    } else if ((wml_node_is(n, "Relu") || wml_node_is(n, "Clip")) && in && out && is_read_by_one(in->value)) {
         in->unit = false;
         in->range_from = out;
     }

@@ -13,6 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 import minilm
 import qdq_models
 from conftest import DEPS, WINML, model as conftest_model
+from qdq_oracle import Better
 
 CODE = {"uint8": TensorProto.UINT8, "int8": TensorProto.INT8, "uint16": TensorProto.UINT16, "int16": TensorProto.INT16,
         "uint4": TensorProto.UINT4, "int4": TensorProto.INT4}
@@ -116,7 +117,7 @@ def flags(weight, activation, per_channel, symmetric):
 
 def both(quantize, model, ranges, weight="uint8", activation="uint8", per_channel=False, symmetric=None, optimised=True):
     extra = {} if symmetric is None else {"WeightSymmetric": symmetric, "ActivationSymmetric": symmetric}
-    want = ort_quantize(model, ranges, weight, activation, per_channel, **extra)
+    want = ort_quantize(model, ranges, weight, activation, per_channel, quantizer=Better, **extra)
     got, report = quantize(model, ranges, *flags(weight, activation, per_channel, symmetric))
     assert_same(got, want)
     runs(got, optimised=optimised)
@@ -229,7 +230,8 @@ def test_qnn(quantize, make, weight, activation, per_channel):
     model = make()
     ranges = qdq_models.ranges_of(model)
     c = get_qnn_qdq_config(model, None, activation_type=kind[activation], weight_type=kind[weight], per_channel=per_channel)
-    want = ort_quantize(model, ranges, weight, activation, per_channel, op_types=c.op_types_to_quantize, ForceQuantizeNoInputCheck=False, **c.extra_options)
+    want = ort_quantize(model, ranges, weight, activation, per_channel, op_types=c.op_types_to_quantize, quantizer=Better,
+                        ForceQuantizeNoInputCheck=False, **c.extra_options)
     got, _ = quantize(model, ranges, *flags(weight, activation, per_channel, None), "--ep", "qnn")
     assert_same(got, want)
     runs(got)
@@ -310,7 +312,7 @@ def test_contrib_operators(quantize, make):
     model = make(opset=17)
     ranges = qdq_models.ranges_of(model)
     got, _ = quantize(model, ranges, *flags("uint8", "uint16", False, None), "--contrib-qdq")
-    assert_same(got, ort_quantize(model, ranges, "uint8", "uint16"))
+    assert_same(got, ort_quantize(model, ranges, "uint8", "uint16", quantizer=Better))
     runs(got)
     assert got.opset_import[0].version == 17
 

@@ -10,6 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import qdq_models
 from conftest import bug
+from qdq_oracle import Better
 from qdq_models import Maker, feeds_of, ranges_of
 from test_qdq import PAIRS, assert_same, flags, ort_quantize, quantize, runs, write_ranges  # noqa: F401
 
@@ -69,6 +70,43 @@ def test_bias_that_does_not_fit_is_lost_by_ort():
     feeds = feeds_of(model)
     got = ort_quantize(model, ranges_of(model))
     assert largest_error(model, got, feeds) > 1
+
+
+@pytest.mark.parametrize("weight,activation,per_channel", [("int8", "uint8", True), ("uint8", "uint8", False), ("int8", "int16", True)])
+def test_bias_that_does_not_fit_beside_one_channel(quantize, weight, activation, per_channel):
+    """Of one channel the least scale is computed as of several, in floats."""
+    m = Maker(41)
+    moved = m.node("Slice", [m.input("x", [4, 8]), *[m.weight(n, values=np.array([v])) for n, v in (("from", 1), ("to", 4), ("axes", 1))]])
+    model = m.build(m.node("Gemm", [moved, m.weight("w", 3, 1, scale=1e-3), m.weight("b", values=np.float32([9876.54]))]))
+    ranges = {**ranges_of(model), "x": (np.float32(-0.011), np.float32(0.013))}
+    got, report = quantize(model, ranges, *flags(weight, activation, per_channel, None))
+    assert "'w'" in notes(report)
+    assert_same(got, ort_quantize(model, ranges, weight, activation, per_channel, quantizer=Better))
+
+
+def test_output_that_is_cut_later(quantize):
+    """The range of what Relu and Clip read is that of their results, but not where all of it is seen."""
+    m = Maker(42)
+    y = m.node("MatMul", [m.input("x", [4, 8]), m.weight("w", 8, 8)])
+    model = m.build(m.node("Relu", [y]), y)
+    feeds = feeds_of(model)
+    got, _ = quantize(model, ranges_of(model))
+    assert sqnr(model, got, feeds, 0) > 30 and sqnr(model, got, feeds, 1) > 30
+    assert sqnr(model, ort_quantize(model, ranges_of(model)), feeds, 1) < 10
+
+
+def test_what_a_relu_and_a_branch_read(quantize):
+    m = Maker(43)
+    y = m.node("MatMul", [m.input("x", [2, 4]), m.weight("w", 4, 4)])
+    sides = [helper.make_graph([helper.make_node(op, [y], [op], op)], op, [], [helper.make_tensor_value_info(op, m.real(), [2, 4])]) for op in ("Neg", "Abs")]
+    model = m.build(m.node("Relu", [y]), m.node("If", [m.input("cond", [], TensorProto.BOOL)], then_branch=sides[0], else_branch=sides[1]))
+    feeds = [f for cond in (False, True) for f in feeds_of(model, cond=np.array(cond))]
+    ranges = ranges_of(model, feeds)
+    got, _ = quantize(model, ranges)
+    assert_same(got, ort_quantize(model, ranges, quantizer=Better))
+    assert sqnr(model, got, feeds, 1) > 30
+    with pytest.raises(Exception, match="not output of any previous nodes|Invalid model|INVALID"):
+        runs(ort_quantize(model, ranges))
 
 
 @pytest.mark.parametrize("name", ["b43_transposed_conv_channels", "b43_transposed_conv_channels_group2"])

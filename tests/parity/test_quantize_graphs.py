@@ -1,21 +1,19 @@
 """Static quantisation of random models (quantize_graphs.py) with random options: the same nodes, scales, zero points and
 integers as ONNX Runtime's own quantizer makes of the same ranges, bit for bit, and the same answers.
 
-Where docs/differences.md promises something else, `Better` and `hoist` are ONNX Runtime's quantizer with that difference, and
-`leave_exponents` compares by value. More seeds: WINML_SEEDS=1000-2000 pytest tests/parity/test_quantize_graphs.py"""
+Where docs/differences.md promises something else, qdq_oracle.py knows. More seeds: WINML_SEEDS=1000-2000 pytest tests/parity/test_quantize_graphs.py"""
 import copy
 import os
 
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 from onnxruntime.quantization import QuantType
-from onnxruntime.quantization.calibrate import TensorData
 from onnxruntime.quantization.execution_providers.qnn import get_qnn_qdq_config
-from onnxruntime.quantization.qdq_quantizer import QDQQuantizer
 
 import qdq_models
+from qdq_oracle import Better, hoist, leave_exponents
 from quantize_graphs import generate
 from test_qdq import PAIRS, assert_same, flags, ort_quantize, quantize  # noqa: F401
 
@@ -49,56 +47,6 @@ class Options:
         return [n for n in names if self.chance(0.3)] or [self.pick(*names)]
 
 
-class Better(QDQQuantizer):
-    """Scales are raised for biases beside weights of every type, not of symmetric signed ones only, and by the scale that the
-    input has, not by the one that its own range would give where it is a moved value; ranges of half floats stay half floats."""
-
-    def scale_of(self, name, reader):
-        """Of a value as `reader` reads it: from where it was moved, its own, or a constant's."""
-        info = self.tensors_to_quantize[name]
-        if info.quant_para_provider:
-            return self.scale_of(info.quant_para_provider.input_name, info.quant_para_provider.node_name)
-        own = self.quantization_params.get(name)
-        return own.get_for_consumer(reader)["scale"] if own else self.initializer_quant_params[name]["scale"]
-
-    def _adjust_weight_quant_params_for_bias_tensors(self):
-        real, own = self.initializer_quant_params, self.quantization_params
-        self.quantization_params = copy.deepcopy(own)
-        for b in self.bias_to_quantize.values():
-            if b.input_name in own and b.input_name in self.tensors_to_quantize:
-                self.quantization_params[b.input_name].get_for_consumer(b.node_name)["scale"] = self.scale_of(b.input_name, b.node_name)
-        masked = self.initializer_quant_params = copy.deepcopy(real)
-        for p in masked.values():
-            p["quant_type"], p["zero_point"] = TensorProto.INT8, np.zeros_like(p["zero_point"])
-        super()._adjust_weight_quant_params_for_bias_tensors()
-        for n, p in real.items():
-            p["scale"] = masked[n]["scale"]
-        self.initializer_quant_params, self.quantization_params = real, own
-
-    def adjust_tensor_ranges(self):
-        kinds = {n: self.tensors_range[n].range_value[0].dtype for n in self.tensors_range.keys()}
-        super().adjust_tensor_ranges()
-        for n, kind in kinds.items():
-            low, high = self.tensors_range[n].range_value
-            if low.dtype != kind:
-                self.tensors_range[n] = TensorData(lowest=low.astype(kind), highest=high.astype(kind))
-
-
-def hoist(model):
-    """Constant nodes are weights, which ONNX Runtime's quantizer takes for activations."""
-    out = onnx.ModelProto()
-    out.CopyFrom(model)
-    for n in [n for n in out.graph.node if n.op_type == "Constant"]:
-        t = out.graph.initializer.add()
-        t.CopyFrom(n.attribute[0].t)
-        t.name = n.output[0]
-        out.graph.node.remove(n)
-    constants = {t.name for t in out.graph.initializer}
-    for v in [v for v in out.graph.value_info if v.name in constants]:
-        out.graph.value_info.remove(v)
-    return out
-
-
 def made_up(model, rng):
     """Ranges of every kind, those of no width and one-sided ones too."""
     types = {v.name: v.type.tensor_type.elem_type for v in [*model.graph.value_info, *model.graph.input, *model.graph.output]}
@@ -127,25 +75,6 @@ def run_both(model, got, want):
         np.testing.assert_array_equal(a, b)
 
 
-def leave_exponents(model, got, want):
-    """Constants that are exponents of Pow come back exactly; ONNX Runtime's need not. The models without them."""
-    names = {n.input[1] for n in model.graph.node if n.op_type == "Pow"}
-    for m in got, want:
-        weights = {w.name: w for w in m.graph.initializer}
-        for n in names & {w[:-len("_scale")] for w in weights if w.endswith("_scale")}:
-            parts = [weights[f"{n}_{part}"] for part in ("quantized", "scale", "zero_point")]
-            q, scale, zero = (numpy_helper.to_array(t) for t in parts)
-            if m is got:
-                np.testing.assert_array_equal((q.astype("f") - zero.astype("f")) * scale, constant(model, n))
-            for t in parts:
-                m.graph.initializer.remove(t)
-    return [got, want]
-
-
-def constant(model, name):
-    return next(numpy_helper.to_array(w) for w in model.graph.initializer if w.name == name)
-
-
 def ask(o, model, ranges):
     """Options of the command, and those of ONNX Runtime's quantizer."""
     args, extra = flags(o.weight, o.activation, o.per_channel, o.symmetric), {}
@@ -164,8 +93,10 @@ def ask(o, model, ranges):
         args += [a for n in extra["op_types"] for a in ("--op-type", n)]
     if o.qnn:
         args += ["--ep", "qnn"]
+        symmetric = True if o.symmetric is None and o.weight == "int4" else o.symmetric  # signed types are, all of them
         c = get_qnn_qdq_config(model, None, activation_type=KIND[o.activation], weight_type=KIND[o.weight], per_channel=o.per_channel,
-                               weight_symmetric=o.symmetric, activation_symmetric=bool(o.symmetric))
+                               weight_symmetric=symmetric, activation_symmetric=bool(o.symmetric),
+                               op_types_to_quantize=extra.get("op_types"), nodes_to_exclude=extra.get("exclude"))
         extra = {"op_types": c.op_types_to_quantize, "ForceQuantizeNoInputCheck": False, **c.extra_options, **extra}
     return args, extra
 
