@@ -63,7 +63,7 @@ static bool run(const struct wml_call *call, struct wml_err *err)
         .model = a->model.v.at, .n_models = a->model.v.len, .output = a->output.v,
         .output_dir = a->output_dir.v, .compiler = a->compiler.v, .overwrite = a->overwrite.v,
         .embed = a->embed.v, .validate = a->validate.v, .isolate = a->isolate.v, .cache = a->cache.v,
-        .min_cosine = a->min_cosine.v, .timeout_ms = (uint64_t)(a->timeout.v * 1000)};
+        .min_cosine = a->min_cosine.v, .min_cosine_typed = a->min_cosine.from != WML_FROM_DEFAULT, .timeout_ms = (uint64_t)(a->timeout.v * 1000)};
     if (!wml_cmd_target(&a->target, call->arena, &in.target, err)) return false;
     if (a->list.v) return list_back_ends(call, &in.target, err);
     if (!in.n_models) return wml_fail(err, WML_E_USAGE, "Missing option '-m' / '--model'.");

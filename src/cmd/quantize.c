@@ -25,6 +25,8 @@ struct quantize_args {
     struct wml_opt_flag auto_mixed;
     struct wml_opt_num target_sqnr;
     struct wml_opt_str html;
+    struct wml_opt_flag verify_target, float_refused;
+    struct wml_opt_num timeout;
 };
 
 #define ARGS struct quantize_args
@@ -75,6 +77,9 @@ static const struct wml_opt opts[] = {
     WML_OPT_INT(0, "rank", rank, "N", 0, 1, 1e6, NULL, "show the N tensors that lose most; JSON has all"),
     WML_OPT_STR(0, "report", html, "FILE", WML_OPT_PATH, NULL, "HTML report, one self-contained file, with the ranking of tensors"),
     WML_OPT_GROUP(target, wml_target_args, wml_opts_target),
+    WML_OPT_FLAG(0, "verify-target", verify_target, 0, "yes", "load the result on the target and count the nodes that it takes"),
+    WML_OPT_FLAG(0, "float-refused", float_refused, 0, "yes", "leave nodes float that the target refuses as integers (static)"),
+    WML_OPT_NUM(0, "timeout", timeout, "SECONDS", 0, 0, 1e9, "600", "limit for loading on the target; 0: none"),
     WML_OPT_STR(0, "task", task, "TASK", 0, NULL, "chooses the data of the Python tool; here data come by --calibration-data"),
     WML_OPT_STR(0, "model-id", model_id, "ID", 0, NULL, "the same"),
     WML_OPT_STR('c', "config", config, "FILE", WML_OPT_PATH | WML_OPT_EXISTS, NULL, "build config, JSON; its section quant is read"),
@@ -165,6 +170,7 @@ static bool run(const struct wml_call *call, struct wml_err *err)
         .range = {.bins = (unsigned)a->bins.v, .percentile = a->percentile.v}, .samples = (size_t)a->samples.v, .seed = (uint64_t)a->seed.v,
         .data = a->data.v, .tokenizer = a->tokenizer.v, .preprocessor = a->preprocessor.v, .cache = a->cache.v,
         .mixed = a->auto_mixed.v || a->target_sqnr.set, .goal_db = a->target_sqnr.set ? a->target_sqnr.v : WML_MIXED_GOAL_DB,
+        .verify_target = a->verify_target.v, .float_refused = a->float_refused.v, .timeout_ms = (uint64_t)(a->timeout.v * 1000),
         .rank = (size_t)a->rank.v, .html = a->html.v,
         .accuracy = !a->accuracy.set ? WML_VERIFY_AUTO : a->accuracy.v ? WML_VERIFY_ON : WML_VERIFY_OFF};
     find_typed(call, &in);

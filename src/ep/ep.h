@@ -28,6 +28,7 @@ struct wml_ep {
     size_t n_devices;
     bool compiles; /* can write EPContext */
     const char *no_compile_reason;
+    bool quantizes; /* makes integers of float models itself, by default */
     enum wml_trace_kind trace;
     const char *trace_level_key, *trace_file_key; /* provider options; NULL: none */
     const char *provider_token;                   /* in file names: "qnn" */

@@ -18,6 +18,7 @@ const struct wml_ep wml_ep_vitisai = {
     .device = devices,
     .n_devices = WML_COUNT(devices),
     .compiles = true,
+    .quantizes = true,
     .trace = WML_TRACE_ORT,
     .provider_token = "vitisai",
 };

@@ -145,6 +145,8 @@ static void put_validation(struct wml_item *root, struct wml_item *model, const 
     const struct wml_json_val *rows = u->validation ? wml_json_root(u->validation) : NULL;
     wml_item_bool(model, "validation_passed", NULL, u->validated);
     wml_item_cstr(model, "validation_note", NULL, u->validation_note);
+    if (u->cpu_cosine > 0) wml_item_num(model, "cpu_cosine", NULL, u->cpu_cosine, 6, WML_SHOW_PLAIN);
+    else wml_item_null(model, "cpu_cosine", NULL);
     wml_item_cstr(root, NULL, u->validation_note ? "Validation" : NULL, u->validation_note);
     if (rows) wml_item_json(model, "validation", rows);
     if (!wml_json_len(rows)) return;

@@ -16,7 +16,8 @@ struct wml_compile_unit { /* one model on its way; texts live in the run's arena
     double compile_ms;
     bool validated, compared;
     double worst_cosine;
-    const char *validation_note;  /* why it was not compared, or NULL */
+    double cpu_cosine;            /* of two ways to compute the source on the CPU, where that was asked; 0: it was not */
+    const char *validation_note;  /* why it was not compared, or why a low cosine is the model's own; NULL */
     struct wml_json_doc *validation; /* array of {"name","cosine",...}; NULL: none */
     const char *sidecar;          /* first context binary beside the output, or NULL */
     uint64_t bytes;               /* model and sidecars */

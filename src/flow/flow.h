@@ -29,6 +29,7 @@ struct wml_compile_args {
     const char *compiler;   /* "ort", "ort_session" */
     bool overwrite, embed, validate, isolate, cache;
     double min_cosine;      /* validation fails below */
+    bool min_cosine_typed;  /* even where the source's own rounding is as coarse */
     uint64_t timeout_ms;    /* of each child; 0: none */
     struct wml_target_spec target;
 };

@@ -174,8 +174,7 @@ bool wml_quantize_mix(struct wml_quantize_run *r, struct wml_quantize_step *s, s
     r->mixed.goal_db = r->args->goal_db;
     bool ok = wml_answers_open(r->cx, r->args->model, &x.samples, &x.answers, err) && find(&x, &best, err);
     if (ok) {
-        r->base = r->model; /* the copies share its bytes */
-        r->model = best.model;
+        wml_quantize_adopt(r, best.model);
         s->result = best.result;
         r->mixed.sqnr_db = best.sqnr_db;
         r->mixed.reached = best.sqnr_db >= r->mixed.goal_db;

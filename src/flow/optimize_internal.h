@@ -6,6 +6,7 @@
 #include "flow/optimize.h"
 #include "flow/oracle.h"
 #include "flow/staged.h"
+#include "flow/target.h"
 #include "flow/verify.h"
 #include "text/json.h"
 
@@ -22,13 +23,6 @@ struct wml_want_state { /* a row of the target's EP, and what became of it */
     size_t pass;
     bool on;
     const char *reason; /* why it is not on */
-};
-struct wml_placed_count { int64_t on, elsewhere; }; /* nodes on the target's EP, and on others; -1: not known */
-struct wml_target_load { /* what a child says of a file */
-    bool ok, absent;      /* absent: the target could not even be asked */
-    struct wml_json_doc *reply;
-    const char *note;
-    double wall_ms;
 };
 
 struct wml_optimize_run {
@@ -95,9 +89,6 @@ void wml_optimize_explain(const struct wml_optimize_run *r, struct wml_item *roo
 bool wml_optimize_diff(struct wml_optimize_run *r, struct wml_err *err);
 /* Saves, verifies, renames into place. */
 bool wml_optimize_save(struct wml_optimize_run *r, struct wml_err *err);
-/* Loads a file on the target, in a child. */
-void wml_optimize_load_on_target(struct wml_optimize_run *r, const char *file, uint64_t timeout_ms, struct wml_target_load *out);
-struct wml_placed_count wml_optimize_count(const struct wml_json_val *reply);
 /* Loads the saved file on the target. Its failure is a note, never an error. false: the target was better off with the
  * source, *why says how. */
 bool wml_optimize_check_target(struct wml_optimize_run *r, const char **why);

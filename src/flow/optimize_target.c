@@ -22,30 +22,6 @@ static void hint_for(struct wml_optimize_run *r)
                                    r->staged.output, WML_ARG(target)).ptr;
 }
 
-void wml_optimize_load_on_target(struct wml_optimize_run *r, const char *file, uint64_t timeout_ms, struct wml_target_load *out)
-{
-    struct wml_buf request = {0}, path = {0};
-    struct wml_json j = {.out = &request};
-    struct wml_worker_reply reply;
-    struct wml_err err = {0};
-    if (!wml_path_absolute(&path, wml_str(file), &err)) wml_buf_cstr(&path, file);
-    wml_json_begin(&j, '{');
-    wml_json_key(&j, "model");
-    wml_json_put_str(&j, wml_buf_view(&path));
-    wml_target_spec_put(&j, &r->args->target);
-    wml_json_end(&j, '}');
-    struct wml_worker_call call = {.job = "load", .request = wml_buf_view(&request), .timeout_ms = timeout_ms,
-                                   .in_process = wml_target_is_plain_cpu(&r->args->target)};
-    *out = (struct wml_target_load){.ok = wml_worker_call(r->cx, &call, &reply, &err), .reply = reply.json, .wall_ms = reply.wall_ms};
-    reply.json = NULL;
-    out->absent = !out->ok && strcmp(reply.phase, "load") != 0;
-    if (!out->ok) out->note = wml_arena_fmt(&r->arena, "%s%s%s", err.msg, err.hint[0] ? "; " : "", err.hint).ptr;
-    else if (reply.salvaged) out->note = wml_arena_fmt(&r->arena, "the child process %s, after the answer", reply.ended).ptr;
-    wml_worker_reply_release(&reply);
-    wml_buf_release(&request);
-    wml_buf_release(&path);
-}
-
 /* The source on the target. It is not asked when that would tell nothing. */
 static void look_at_source(struct wml_optimize_run *r, const struct wml_target_load *after)
 {
@@ -53,8 +29,8 @@ static void look_at_source(struct wml_optimize_run *r, const struct wml_target_l
     if (r->placed_before.on >= 0 || after->absent) return;
     if (after->ok && (r->placed_after.on < 0 || (!r->placed_after.elsewhere && after->wall_ms > BEFORE_LIMIT_MS))) return;
     wml_note_progress(r->cx, "Loading the source on the target", r->args->model, 0, 0, NULL);
-    wml_optimize_load_on_target(r, r->args->model, r->args->timeout_ms, &before);
-    if (before.ok) r->placed_before = wml_optimize_count(wml_json_root(before.reply));
+    wml_target_load(r->cx, &r->args->target, r->args->model, r->args->timeout_ms, &r->arena, &before);
+    if (before.ok) r->placed_before = wml_target_count(wml_json_root(before.reply));
     wml_json_free(before.reply);
 }
 
@@ -74,13 +50,13 @@ bool wml_optimize_check_target(struct wml_optimize_run *r, const char **why_wors
     struct wml_target_load after;
     wml_note_progress(r->cx, "Loading on the target", r->staged.name, 0, 0, NULL);
     wml_json_free(r->placement);
-    wml_optimize_load_on_target(r, r->staged.output, r->args->timeout_ms, &after);
+    wml_target_load(r->cx, &r->args->target, r->staged.output, r->args->timeout_ms, &r->arena, &after);
     r->placement = after.reply;
     r->target_status = after.ok ? "loads" : after.absent ? "not verified" : "failed";
     r->target_note = after.note;
     r->target_hint = NULL;
     if (!after.ok && !after.absent) hint_for(r);
-    r->placed_after = after.ok ? wml_optimize_count(wml_json_root(after.reply)) : (struct wml_placed_count){-1, -1};
+    r->placed_after = after.ok ? wml_target_count(wml_json_root(after.reply)) : (struct wml_placed_count){-1, -1};
     look_at_source(r, &after);
     *why_worse = worse(r, &after);
     return !*why_worse;

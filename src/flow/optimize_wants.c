@@ -12,29 +12,12 @@
 
 enum { ASK_LIMIT_MS = 60000 };
 
-/* The EP behind `--device npu` alone, as a child finds it. None is no error: then only standard operators are made. */
-static void ask_ep(struct wml_optimize_run *r)
-{
-    struct wml_buf request = {0};
-    struct wml_json j = {.out = &request};
-    struct wml_worker_reply reply;
-    struct wml_err ignored = {0};
-    wml_json_begin(&j, '{');
-    wml_target_spec_put(&j, &r->args->target);
-    wml_json_end(&j, '}');
-    struct wml_worker_call call = {.job = "resolve", .request = wml_buf_view(&request), .timeout_ms = ASK_LIMIT_MS};
-    if (wml_worker_call(r->cx, &call, &reply, &ignored))
-        r->ep = wml_ep_find(wml_json_get_str(wml_json_get(wml_json_root(reply.json), "target"), "ep"));
-    wml_worker_reply_release(&reply);
-    wml_buf_release(&request);
-}
-
 bool wml_optimize_target(struct wml_optimize_run *r, struct wml_err *err)
 {
     const struct wml_optimize_args *a = r->args;
     if (!a->has_target) return true;
     if (!wml_target_check(&a->target, &r->ep, err)) return false;
-    if (!r->ep && (!a->target.ep || !*a->target.ep || strcmp(a->target.ep, "auto") == 0)) ask_ep(r);
+    if (!r->ep && (!a->target.ep || !*a->target.ep || strcmp(a->target.ep, "auto") == 0)) r->ep = wml_target_ask_ep(r->cx, &r->args->target);
     return true;
 }
 
@@ -106,24 +89,6 @@ void wml_optimize_wants_choose(struct wml_optimize_run *r)
         if (r->want[i].on) r->choice[r->want[i].pass] = WML_PASS_ON;
 }
 
-static int64_t count(const struct wml_json_val *placement, struct wml_str ep, bool on)
-{
-    int64_t n = 0;
-    for (size_t i = 0; i < wml_json_len(placement); i++) {
-        const struct wml_json_val *e = wml_json_at(placement, i);
-        if (wml_str_eq(wml_json_get_str(e, "ep"), ep) == on) n += wml_json_get_int(e, "nodes", 0);
-    }
-    return n;
-}
-
-struct wml_placed_count wml_optimize_count(const struct wml_json_val *reply)
-{
-    const struct wml_json_val *placement = wml_json_get(reply, "placement");
-    struct wml_str ep = wml_json_get_str(wml_json_get(reply, "target"), "ep");
-    if (!wml_json_is_array(placement)) return (struct wml_placed_count){-1, -1};
-    return (struct wml_placed_count){count(placement, ep, true), count(placement, ep, false)};
-}
-
 /* The EP takes every node of the question by itself. false also when it cannot be asked. */
 static bool takes(struct wml_optimize_run *r, const char *question)
 {
@@ -134,8 +99,8 @@ static bool takes(struct wml_optimize_run *r, const char *question)
     bool ok = wml_model_parse(wml_str(question), &m, &ignored) && wml_dir_temp(NULL, "winml-ask-", &dir, &ignored);
     if (ok) wml_path_join(&path, wml_buf_view(&dir), WML_STR("ask.onnx"));
     ok = ok && wml_onnx_save(m, wml_buf_text(&path), NULL, NULL, &ignored);
-    if (ok) wml_optimize_load_on_target(r, wml_buf_text(&path), ASK_LIMIT_MS, &load);
-    struct wml_placed_count n = load.ok ? wml_optimize_count(wml_json_root(load.reply)) : (struct wml_placed_count){-1, -1};
+    if (ok) wml_target_load(r->cx, &r->args->target, wml_buf_text(&path), ASK_LIMIT_MS, &r->arena, &load);
+    struct wml_placed_count n = load.ok ? wml_target_count(wml_json_root(load.reply)) : (struct wml_placed_count){-1, -1};
     if (dir.len) wml_dir_remove(wml_buf_text(&dir));
     wml_json_free(load.reply);
     wml_model_free(m);

@@ -80,20 +80,41 @@ static bool fail_step(const struct wml_quantize_run *r, const struct wml_quantiz
     return wml_wrap(err, "%s", r->args->model);
 }
 
-static bool calibrate(struct wml_quantize_run *r, struct wml_quantize_step *s, struct wml_quant_run *run, struct wml_err *err)
+static struct wml_calibration_spec calibration_spec(struct wml_quantize_run *r, const struct wml_quantize_step *s)
 {
     const struct wml_quantize_args *a = r->args;
     struct wml_calibration_spec spec = {.method = a->method, .range = a->range, .cache = a->cache, .samples = wml_quantize_samples(r)};
-    struct wml_quant_values want = {0};
     const struct wml_range_method *method = wml_range_method_find(a->method);
     spec.range.integer = s->opts.activation;
     if (method && method->fits_type && s->opts.symmetric_activation == WML_SYMMETRY_ON) spec.range.form = WML_RANGE_SYMMETRIC;
+    return spec;
+}
+
+bool wml_quantize_calibrate(struct wml_quantize_run *r, const struct wml_quantize_step *s, struct wml_value *const *want, size_t n, struct wml_err *err)
+{
+    struct wml_calibration_spec spec = calibration_spec(r, s);
+    struct wml_calibration more;
+    spec.cache = NULL; /* it has the rest */
+    spec.samples.cx = NULL;
+    if (!wml_flow_calibrate(r->cx, r->model, want, n, &spec, &more, err)) return false;
+    for (size_t i = 0; i < n; i++) {
+        const struct wml_range *range = wml_ranges_find(&more.ranges, want[i]->name);
+        if (range) wml_ranges_put(&r->calibration.ranges, want[i]->name, *range);
+    }
+    wml_calibration_release(&more);
+    return true;
+}
+
+static bool calibrate(struct wml_quantize_run *r, struct wml_quantize_step *s, struct wml_quant_run *run, struct wml_err *err)
+{
+    struct wml_calibration_spec spec = calibration_spec(r, s);
+    struct wml_quant_values want = {0};
     if (!s->method->prepare(run, err) || !wml_quantize_fit(r, s, run, &spec.samples, false, err) || !s->method->wanted(run, &want, err))
         return fail_step(r, s, err);
     wml_quantize_cache_facts(r, s, &spec.range, &spec.facts);
     if (!wml_flow_calibrate(r->cx, r->model, want.v.at, want.v.len, &spec, &r->calibration, err)) return false;
     s->opts.ranges = &r->calibration.ranges;
-    if (r->other_model) wml_quantize_warn(r, "%s comes from another model: remove it to calibrate again", a->cache);
+    if (r->other_model) wml_quantize_warn(r, "%s comes from another model: remove it to calibrate again", r->args->cache);
     return wml_quantize_fit(r, s, run, &spec.samples, true, err);
 }
 
@@ -105,9 +126,11 @@ static bool apply(struct wml_quantize_run *r, struct wml_quantize_step *s, struc
     r->oracle.open = r->oracle.nodes = 0;
     s->opts.wide = r->args->mixed && s->method->wanted;
     if (s->method->wanted && !calibrate(r, s, &run, err)) return false;
+    bool by_placement = s->method->wanted && r->args->float_refused && wml_quantize_asks(r);
+    if (by_placement && !wml_quantize_by_placement(r, s, &run, err)) return fail_step(r, s, err);
     if (!s->opts.wide) wml_note_progress(r->cx, s->method->label, r->staged.name, 0, 0, NULL);
     struct wml_err why = {0};
-    bool ok = s->opts.wide ? wml_quantize_mix(r, s, &run, &why) : s->method->apply(&run, &why);
+    bool ok = s->opts.wide ? wml_quantize_mix(r, s, &run, &why) : by_placement || s->method->apply(&run, &why);
     if (!ok && (s->opts.wide || !s->what->rest || why.code != WML_E_UNSUPPORTED)) {
         *err = why;
         return fail_step(r, s, err);
@@ -188,8 +211,9 @@ static void release(struct wml_quantize_run *r, struct wml_err *err)
     wml_rank_release(&r->rank);
     wml_mixed_release(&r->mixed);
     wml_calibration_release(&r->calibration);
+    wml_quantize_target_release(&r->target);
     wml_model_free(r->model);
-    wml_model_free(r->base);
+    while (r->base.len) wml_model_free(r->base.at[--r->base.len]);
     wml_quant_overrides_free(r->overrides);
     wml_out_release(&r->html);
     wml_staged_release(&r->staged, err);
@@ -213,9 +237,7 @@ bool wml_flow_quantize(const struct wml_quantize_args *a, struct wml_ctx *cx, st
     if (ok) wml_note_progress(cx, "Reading", a->model, 0, 0, NULL);
     ok = ok && load(&r, err);
     for (size_t i = 0; ok && i < r.n_steps; i++) ok = apply(&r, &r.step[i], err);
-    if (ok) wml_note_progress(cx, "Saving", r.staged.name, 0, 0, NULL);
-    ok = ok && wml_staged_write(&r.staged, r.model, ".winml-quantize-", cx, err) && measure(&r, err) && rank(&r, err) &&
-         publish(&r, err);
+    ok = ok && wml_quantize_write(&r, err) && measure(&r, err) && rank(&r, err) && publish(&r, err);
     wml_end_progress(cx);
     r.ms = (double)(wml_now_ns() - start) / 1e6;
     if (ok) wml_quantize_report(&r, out);

@@ -16,6 +16,8 @@ struct wml_quantize_args {
     const char *overrides;       /* JSON file, or NULL */
     bool has_target;             /* an EP or a device was named: its rules hold */
     struct wml_target_spec target;
+    bool verify_target, float_refused; /* ask what it takes; leave float what it refuses as integers */
+    uint64_t timeout_ms;               /* of one question */
     /* calibration */
     const char *method; /* calib/calib.h */
     struct wml_range_opts range;

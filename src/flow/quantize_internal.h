@@ -7,12 +7,14 @@
 #include "flow/mixed.h"
 #include "flow/oracle.h"
 #include "flow/quantize.h"
+#include "flow/quantize_target.h"
 #include "flow/rank.h"
 #include "flow/staged.h"
 #include "graph/fingerprint.h"
 #include "os/file.h"
 #include "quant/overrides.h"
 #include "quant/precision.h"
+#include "quant/select.h"
 
 struct wml_quantize_step {
     const struct wml_quant_step *what;
@@ -30,6 +32,7 @@ struct wml_quantize_run {
     struct wml_model *model;
     struct wml_quant_overrides *overrides;
     const char *ep; /* whose rules hold, or NULL */
+    const struct wml_ep *ep_row; /* of the target; NULL: none, or not known */
     struct wml_staged staged;
     const char *precision; /* "w8a16", "int4 -> fp16" */
     struct wml_quantize_step *step;
@@ -43,7 +46,9 @@ struct wml_quantize_run {
     struct wml_rank rank;
     struct wml_out html;
     struct wml_mixed mixed;
-    struct wml_model *base; /* what `model` shares bytes with; NULL: nothing */
+    struct wml_quantize_target target;
+    bool is_written; /* staged.path holds `model`, and the target was asked about it where it is to be */
+    WML_VEC(struct wml_model *) base; /* what `model` shares bytes with */
     double ms;
     WML_VEC(const char *) warning;
 };
@@ -64,6 +69,20 @@ struct wml_samples_spec wml_quantize_samples(struct wml_quantize_run *r);
 bool wml_quantize_mix(struct wml_quantize_run *r, struct wml_quantize_step *s, struct wml_quant_run *run, struct wml_err *err);
 /* The part of the HTML report about mixed precision; nothing when nobody asked for it. */
 void wml_mixed_html(const struct wml_mixed *m, struct wml_buf *b);
+/* Values that had no range yet get one. */
+bool wml_quantize_calibrate(struct wml_quantize_run *r, const struct wml_quantize_step *s, struct wml_value *const *want, size_t n, struct wml_err *err);
+/* `copy` shares bytes with r->model, and takes its place. */
+void wml_quantize_adopt(struct wml_quantize_run *r, struct wml_model *copy);
+/* quantize_target.c. Whether the target is to be asked what it takes. */
+bool wml_quantize_asks(const struct wml_quantize_run *r);
+/* Applies the step, with what the target refuses as integers left float; ranges are measured. Before a search for mixed
+ * precision only the nodes are found. */
+bool wml_quantize_by_placement(struct wml_quantize_run *r, struct wml_quantize_step *s, struct wml_quant_run *run, struct wml_err *err);
+/* The staged file, and the target's answer about it; nothing when both are there already. */
+bool wml_quantize_write(struct wml_quantize_run *r, struct wml_err *err);
+/* The EP whose rules were applied; NULL: none. */
+const char *wml_quantize_rules(const struct wml_quantize_run *r);
+void wml_quantize_put_target(const struct wml_quantize_run *r, struct wml_item *root);
 /* The HTML report, where one is asked for, as r->html, which has no name yet; the ranking is at hand. */
 bool wml_quantize_html(struct wml_quantize_run *r, struct wml_err *err);
 void wml_quantize_report(const struct wml_quantize_run *r, struct wml_report *out);

@@ -14,7 +14,7 @@ static bool add_step(struct wml_quantize_run *r, const char *name, const struct 
         wml_fail(err, WML_E_UNSUPPORTED, "precision '%s' is not available in this version", name);
         return wml_hint(err, "`winml quantize --help` lists those that are");
     }
-    if (!s->opts.weight) s->opts.weight = what->weight ? what->weight : WML_U8;
+    if (!s->opts.weight) s->opts.weight = wml_quant_ep_weight(s->method->wanted ? r->ep : NULL, what->weight ? what->weight : WML_U8);
     if (!s->opts.activation) s->opts.activation = what->activation ? what->activation : WML_U8;
     if (what->bits && s->opts.bits && s->opts.bits != what->bits)
         wml_quantize_warn(r, "rtn_bits is %u in the config: precision '%s' means %u bits, which it gets", s->opts.bits, name, what->bits);
@@ -29,6 +29,12 @@ static bool read_rules(struct wml_quantize_run *r, struct wml_err *err)
     const struct wml_quantize_args *a = r->args;
     const struct wml_ep *ep = NULL;
     if (a->has_target && !wml_target_check(&a->target, &ep, err)) return false;
+    if (a->has_target && !ep) ep = wml_target_ask_ep(r->cx, &a->target);
+    if (ep && ep->quantizes && !a->n_precisions) {
+        wml_fail(err, WML_E_USAGE, "%s quantizes float models itself when it loads them: for it there is nothing to do here", ep->label);
+        return wml_hint(err, "give it the float model; -p NAME quantizes all the same");
+    }
+    r->ep_row = ep;
     r->ep = ep && ep->alias ? ep->alias[0] : NULL;
     return !a->overrides || (r->overrides = wml_quant_overrides_load(a->overrides, err)) != NULL;
 }

@@ -177,6 +177,7 @@ void wml_quantize_report(const struct wml_quantize_run *r, struct wml_report *ou
     put_steps(root, r);
     wml_item_int(root, "size_before", "Size before", (int64_t)r->staged.bytes_before, WML_SHOW_BYTES);
     wml_item_int(root, "size_after", "Size after", (int64_t)r->staged.bytes_after, WML_SHOW_BYTES);
+    wml_quantize_put_target(r, root);
     put_accuracy(root, r);
     put_mixed(root, r);
     put_rank(root, r);

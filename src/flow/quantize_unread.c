@@ -11,7 +11,7 @@ enum { QDQ = 1, DYNAMIC = 2, HALF = 4, RTN = 8, COMPARE = 16 };
     ROW("tokenizer", QDQ | COMPARE) ROW("preprocessor", QDQ | COMPARE) ROW("input-shape", QDQ | COMPARE)                          \
     ROW("input-dim", QDQ | COMPARE) ROW("method", QDQ) ROW("bins", QDQ) ROW("percentile", QDQ) ROW("calibration-cache", QDQ)      \
     ROW("activation-type", QDQ) ROW("contrib-qdq", QDQ) ROW("overrides", QDQ) ROW("equalize", QDQ) ROW("bias-correction", QDQ)             \
-    ROW("smooth-quant", QDQ) ROW("scale-search", QDQ) ROW("ep", QDQ) ROW("device", QDQ) ROW("weight-type", QDQ | DYNAMIC) ROW("per-channel", QDQ | DYNAMIC) ROW("symmetric", QDQ | DYNAMIC)        \
+    ROW("smooth-quant", QDQ) ROW("scale-search", QDQ) ROW("float-refused", QDQ) ROW("weight-type", QDQ | DYNAMIC) ROW("per-channel", QDQ | DYNAMIC) ROW("symmetric", QDQ | DYNAMIC)        \
     ROW("reduce-range", QDQ | DYNAMIC) ROW("keep-io-types", HALF) ROW("keep-op", HALF) ROW("block-size", RTN)                     \
     ROW("rtn-symmetric", RTN) ROW("accuracy-level", RTN) ROW("gather", RTN)
 

@@ -8,7 +8,6 @@
 #include "graph/graph.h"
 #include "ops/ops.h"
 
-static const double QNN_MIN_RANGE = 1e-4;
 enum { OPSET_FIRST = 11 /* that converters know */ };
 
 static enum wml_dtype type_or_u8(enum wml_dtype t)
@@ -208,16 +207,16 @@ static bool plan(struct wml_quant_run *r, struct wml_qdq *q, struct wml_err *err
 {
     *q = (struct wml_qdq){.run = r, .opts = r->opts, .model = r->model, .graph = r->model->graph, .arena = &r->model->arena};
     q->opset = wml_model_opset(r->model, "");
-    q->qnn = r->opts->ep && (wml_str_ieq(wml_str(r->opts->ep), WML_STR("qnn")) || wml_str_ieq(wml_str(r->opts->ep), WML_STR("QNNExecutionProvider")));
-    q->force = !q->qnn;
+    q->ep = wml_qdq_ep_find(r->opts->ep);
+    q->force = !q->ep || !q->ep->moves_follow;
     q->symmetric = r->opts->symmetric_activation == WML_SYMMETRY_ON;
     q->weight = type_or_u8(r->opts->weight);
     q->activation = type_or_u8(r->opts->activation);
-    q->min_range = r->opts->min_real_range > 0 || !q->qnn ? r->opts->min_real_range : QNN_MIN_RANGE;
+    q->min_range = r->opts->min_real_range > 0 || !q->ep ? r->opts->min_real_range : q->ep->min_range;
     q->domain = r->opts->contrib || q->opset < needed_opset(r->model, r->opts) ? "com.microsoft" : "";
     open_tensors(q);
     if (!wml_qdq_ask(q, err) || !wml_qdq_mix(q, err)) return false;
-    if (q->qnn) wml_qdq_qnn(q);
+    if (q->ep && q->ep->ask) q->ep->ask(q);
     wml_qdq_mark(q);
     if (has_work(q)) return true;
     wml_fail(err, WML_E_UNSUPPORTED, q->n_given ? "everything that could be quantised is quantised already" : "no operator that is selected has float values: nothing can be quantised");
@@ -267,6 +266,7 @@ static bool count_inner(void *arg, struct wml_node *n)
 static void note_rest(struct wml_qdq *q)
 {
     struct wml_str model = WML_STR("model");
+    if (q->ep && q->ep->wide_note && wml_dtype_info((int)q->activation)->bits == 16) wml_quant_note(q->run, model, "%s", q->ep->wide_note);
     if (q->n_given) wml_quant_note(q->run, model, "%zu of its values are quantised already and stay as they are", q->n_given);
     wml_graph_walk(q->graph, count_inner, q);
     if (q->n_inner) wml_quant_note(q->run, model, "%zu node%s in branches and loops stay%s float: what is computed there has no range", q->n_inner,

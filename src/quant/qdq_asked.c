@@ -21,6 +21,11 @@ enum wml_dtype wml_qdq_asked_type(const struct wml_qdq *q, const struct wml_qdq_
     return t->asked.n && t->asked.channel->type ? t->asked.channel->type : q->activation;
 }
 
+enum wml_dtype wml_qdq_read_type(const struct wml_qdq *q, const struct wml_qdq_tensor *t, const struct wml_node *n)
+{
+    return wml_qdq_reads_converted(t, n) ? t->asked.convert.type : wml_qdq_asked_type(q, t);
+}
+
 static bool is_quantizer(const struct wml_node *n)
 {
     return wml_str_is(n->op_type, "QuantizeLinear") || wml_str_is(n->op_type, "DequantizeLinear");

@@ -22,9 +22,16 @@ bool wml_qdq_takes(const struct wml_qdq *q, const struct wml_node *n);
 /* What the file of overrides says of the node's weights goes to constant t, whose channels lie on `axis`. */
 void wml_qdq_ask_weight(struct wml_qdq *q, const struct wml_node *n, struct wml_qdq_tensor *t, int64_t axis);
 
-/* qdq_mixed.c: conversions around tensors of another type. qdq_qnn.c: what this EP wants. */
+/* qdq_mixed.c: conversions around tensors of another type. */
 bool wml_qdq_mix(struct wml_qdq *q, struct wml_err *err);
-void wml_qdq_qnn(struct wml_qdq *q);
+/* The type in which n reads t. */
+enum wml_dtype wml_qdq_read_type(const struct wml_qdq *q, const struct wml_qdq_tensor *t, const struct wml_node *n);
+
+#define QDQ_EP(id) extern const struct wml_qdq_ep wml_qdq_ep_##id;
+#include "quant/qdq_eps.def"
+#undef QDQ_EP
+/* NULL: none for this alias. */
+const struct wml_qdq_ep *wml_qdq_ep_find(const char *alias);
 
 /* qdq_rules.c: marks values and biases; nothing of the graph is changed. */
 void wml_qdq_mark(struct wml_qdq *q);

@@ -214,6 +214,7 @@ static bool is_superfluous(const struct wml_qdq *q, const struct wml_node *n, co
 {
     const struct wml_value *v = in->value;
     const struct wml_qdq_asked *a = &out->asked;
+    if (q->ep && q->ep->strips_wide && wml_dtype_info((int)wml_qdq_asked_type(q, out))->bits == 16) return false;
     if (q->symmetric || !in->marked || in->constant || in->given || in->asked.converts || a->converts) return false;
     if (a->n && (a->channel->symmetric == 1 || a->channel->has_scale || a->channel->has_low)) return false;
     return v->def && v->def->graph == n->graph && v->n_uses == 1 && !v->n_inputs && !v->n_outputs && !v->pinned;

@@ -57,6 +57,17 @@ struct wml_qdq_bias {
     struct wml_qdq_sums *sums; /* its integers; NULL: it stays float */
 };
 
+struct wml_qdq;
+struct wml_qdq_ep { /* what an EP wants of quantised models; one file each (qdq_eps.def) */
+    const char *alias;  /* the first of its row in ep/ */
+    double min_range;   /* smallest high - low of an activation; 0: none */
+    enum wml_dtype weight8; /* of 8-bit weights whose type nobody named; 0: the precision's */
+    bool strips_wide;   /* takes 16-bit Q and DQ out and computes in floats: what cuts values off must stay beside them */
+    const char *wide_note; /* to be said of 16-bit activations; NULL */
+    bool moves_follow;  /* operators that only move values are quantised where a neighbour is, not by themselves */
+    void (*ask)(struct wml_qdq *q); /* puts requests on values of which overrides say nothing */
+};
+
 struct wml_qdq {
     struct wml_quant_run *run;
     const struct wml_quant_opts *opts;
@@ -68,7 +79,7 @@ struct wml_qdq {
     enum wml_dtype weight, activation;
     bool force;              /* operators that only move values start to be quantised by themselves */
     bool symmetric;          /* activations */
-    bool qnn;                /* the rules of this EP hold */
+    const struct wml_qdq_ep *ep; /* whose rules hold, or NULL */
     double min_range;
     struct wml_qdq_tensor *tensor; /* value->mark is the index + 1 */
     size_t n_tensors, n_given, n_inner;

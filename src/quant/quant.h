@@ -31,6 +31,7 @@ struct wml_quant_opts { /* zero: the defaults */
     const struct wml_quant_overrides *overrides;
     struct wml_patterns op_types; /* only these; none: all */
     struct wml_patterns exclude;  /* nodes */
+    struct wml_patterns leave;    /* nodes that the target refuses as integers, by their exact names */
     bool equalize, bias_correction, scale_search; /* quant/fit.h: what is done for accuracy beforehand */
     double smooth;             /* SmoothQuant's alpha; 0: off */
     const char *ep;            /* alias of the EP whose rules hold; NULL: none */
@@ -91,5 +92,9 @@ struct wml_quant_method {
 #undef METHOD
 
 const struct wml_quant_method *wml_quant_find(const char *name); /* NULL: there is none */
+/* Whether static quantisation has rules of its own for this EP (an alias). */
+bool wml_quant_has_rules(const char *ep);
+/* The type of weights for it when a precision means `type` and nobody named one. */
+enum wml_dtype wml_quant_ep_weight(const char *ep, enum wml_dtype type);
 
 #endif

@@ -1,6 +1,6 @@
 /* quant/registry.c - the methods and tools by name, and the notes they leave. */
 #include "quant/fit.h"
-#include "quant/quant.h"
+#include "quant/qdq_internal.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -30,6 +30,31 @@ static const struct wml_fit *const fits[] = {
 const struct wml_fit *wml_fit_at(size_t i)
 {
     return i < WML_COUNT(fits) ? fits[i] : NULL;
+}
+
+static const struct wml_qdq_ep *const eps[] = {
+#define QDQ_EP(id) &wml_qdq_ep_##id,
+#include "quant/qdq_eps.def"
+#undef QDQ_EP
+    NULL,
+};
+
+const struct wml_qdq_ep *wml_qdq_ep_find(const char *alias)
+{
+    for (size_t i = 0; alias && eps[i]; i++)
+        if (strcmp(eps[i]->alias, alias) == 0) return eps[i];
+    return NULL;
+}
+
+bool wml_quant_has_rules(const char *ep)
+{
+    return wml_qdq_ep_find(ep) != NULL;
+}
+
+enum wml_dtype wml_quant_ep_weight(const char *ep, enum wml_dtype type)
+{
+    const struct wml_qdq_ep *e = wml_qdq_ep_find(ep);
+    return e && e->weight8 && wml_dtype_info((int)type)->bits == 8 ? e->weight8 : type;
 }
 
 void wml_quant_note(struct wml_quant_run *r, struct wml_str subject, const char *fmt, ...)

@@ -12,9 +12,17 @@ bool wml_patterns_match(const struct wml_patterns *p, struct wml_str s)
     return false;
 }
 
+static bool is_left(const struct wml_quant_opts *o, struct wml_str name)
+{
+    for (size_t i = 0; i < o->leave.len; i++)
+        if (wml_str_eq(o->leave.at[i], name)) return true;
+    return false;
+}
+
 bool wml_quant_selects(const struct wml_quant_opts *o, const struct wml_node *n)
 {
-    return (!o->op_types.len || wml_patterns_match(&o->op_types, n->op_type)) && !(n->name.len && wml_patterns_match(&o->exclude, n->name));
+    return (!o->op_types.len || wml_patterns_match(&o->op_types, n->op_type)) && 
+           !(n->name.len && (wml_patterns_match(&o->exclude, n->name) || is_left(o, n->name)));
 }
 
 static bool drop_constants(void *arg, struct wml_graph *g)

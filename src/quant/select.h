@@ -6,7 +6,7 @@
 
 /* One of them is the name, or matches it. */
 bool wml_patterns_match(const struct wml_patterns *p, struct wml_str s);
-/* op_types allows the operator and exclude does not name the node. */
+/* op_types allows the operator, and neither exclude nor leave names the node. */
 bool wml_quant_selects(const struct wml_quant_opts *o, const struct wml_node *n);
 /* Types of values as ONNX Runtime tells them. Where it cannot, those in the file must do, which is noted. false: cancelled. */
 bool wml_quant_infer(struct wml_quant_run *r, struct wml_err *err);

@@ -1,6 +1,7 @@
 /* Job "load": opens a model on a target and says where its nodes went. No run, no save path.
  *
- * request {"model","target","level"}    reply {"target","placement","level","level_note","load_ms"} */
+ * request {"model","target","level"}    reply {"target","placement","elsewhere","level","level_note","load_ms"}
+ * elsewhere: [{"op","name"}], nodes that the target's EP left to others */
 #include "worker/job.h"
 
 static bool load(struct wml_job_io *io, const struct wml_json_doc *doc, struct wml_err *err)
@@ -12,6 +13,7 @@ static bool load(struct wml_job_io *io, const struct wml_json_doc *doc, struct w
     bool ok = wml_job_open(io, request, s, err);
     wml_json_begin(&j, '{');
     wml_job_session_put(&j, s);
+    if (ok) wml_elsewhere_put(&j, s->session, s->target.ep_name);
     wml_json_end(&j, '}');
     return ok;
 }

@@ -135,6 +135,29 @@ void wml_placement_put(struct wml_json *j, const struct wml_session *s)
     wml_json_end(j, ']');
 }
 
+void wml_elsewhere_put(struct wml_json *j, const struct wml_session *s, const char *ep)
+{
+    const struct wml_placed *group;
+    size_t n;
+    struct wml_err ignored = {0};
+    wml_json_key(j, "elsewhere");
+    if (!wml_session_placement(s, &group, &n, &ignored)) {
+        wml_json_put_null(j);
+        return;
+    }
+    wml_json_begin(j, '[');
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < group[i].n_nodes && strcmp(group[i].ep, ep) != 0; k++) {
+            wml_json_begin(j, '{');
+            wml_json_key(j, "op");
+            wml_json_put_cstr(j, group[i].op_type[k]);
+            wml_json_key(j, "name");
+            wml_json_put_cstr(j, group[i].node[k]);
+            wml_json_end(j, '}');
+        }
+    wml_json_end(j, ']');
+}
+
 bool wml_session_open_falling(struct wml_ort *o, const struct wml_model_source *m, struct wml_session_opts *opts,
                               enum wml_opt_level *level, char note[256], struct wml_session **out,
                               struct wml_err *err)

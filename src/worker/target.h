@@ -22,6 +22,9 @@ void wml_target_put(struct wml_json *j, const struct wml_target *t, const struct
 /* "placement": nodes per EP; writes null when this ORT cannot tell. */
 void wml_placement_put(struct wml_json *j, const struct wml_session *s);
 
+/* "elsewhere": the nodes that other EPs than this one run; null when this ORT cannot tell. */
+void wml_elsewhere_put(struct wml_json *j, const struct wml_session *s, const char *ep);
+
 /* A model as jobs are given it: "model" a path, or "skeleton" + "folder" for bytes in a file. */
 
 /* Opens the session at `level`, or, when ORT itself fails on the model there (not on the CPU EP's lack of

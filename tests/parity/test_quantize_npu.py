@@ -39,12 +39,18 @@ def test_the_npu_takes_the_whole_model(winml, tmp_path, name, precision, cosine)
     r = winml("quantize", "-m", small, "-o", ints, "-p", precision, *data, *NPU, "-f", "json")
     assert r.code == 0, r.err
     assert r.json["qdq_nodes_inserted"] > 100 and r.json["accuracy"]["outputs"][0]["cosine"] > cosine
+    target = r.json["target"]
+    assert target["nodes"] == target["nodes_on_target"] > 100 and not target["left_in_float"] and not target["elsewhere"]
     judge.check(ints)
-    # MiniLM with 8-bit activations rounds so coarsely that NPU and CPU differ (cosine 0.7; 0.5 with Gelu written out): there
-    # only the placement is judged.
-    judged = ["--no-validate"] if (name, precision) == ("minilm", "w8a8") else []
-    r = winml("compile", "-m", ints, "-o", out, *NPU, "--ep-options", "soc_model=60", "--ep-options", "htp_arch=73", *judged)
+    r = winml("compile", "-m", ints, "-o", out, *NPU, "--ep-options", "soc_model=60", "--ep-options", "htp_arch=73", "-f", "json")
     assert r.code == 0, r.err
+    judged = r.json["models"][0]
+    # 8 bits are few for a BERT: single steps of rounding change its answers, on the CPU as well
+    assert judged["validation_passed"] and (judged["cpu_cosine"] is not None) == ((name, precision) == ("minilm", "w8a8"))
+    if judged["cpu_cosine"]:
+        assert judged["cpu_cosine"] < 0.98 and "single steps of rounding" in judged["validation_note"]
+        r = winml("compile", "-m", ints, "-o", tmp_path / "strict.onnx", *NPU, "--min-cosine", "0.9")
+        assert r.code == 1 and "differs from the CPU result" in r.err and not (tmp_path / "strict.onnx").exists()
     # what is left beside the compiled part converts at the edges
     assert {n.op_type for n in onnx.load(out).graph.node} <= {"EPContext", "QuantizeLinear", "DequantizeLinear"}
     assert sum(n.op_type == "EPContext" for n in onnx.load(out).graph.node) == 1
