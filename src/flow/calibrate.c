@@ -121,11 +121,21 @@ static void find_range(void *arg)
     for (size_t i; (i = atomic_fetch_add(&r->next, 1)) < r->n;) r->range[i] = wml_calib_range(r->calib, i);
 }
 
-static void finish(struct run *r, struct wml_value *const *want, struct wml_arena *arena, struct wml_ranges *out)
+static void count(size_t *n, char *first, size_t size, struct wml_str name)
+{
+    if (!(*n)++) snprintf(first, size, "%.*s", WML_ARG(name));
+}
+
+static void finish(struct run *r, struct wml_value *const *want, struct wml_arena *arena, struct wml_calibration *out)
 {
     r->range = WML_NEW_ARRAY(arena, struct wml_range, r->n + 1);
     on_cores(r, wml_cpu_count(), find_range, arena);
-    for (size_t i = 0; i < r->n; i++) wml_ranges_put(out, want[i]->name, r->range[i]);
+    for (size_t i = 0; i < r->n; i++) {
+        struct wml_extent e = wml_calib_extent(r->calib, i);
+        wml_ranges_put(&out->ranges, want[i]->name, r->range[i]);
+        if (!e.finite) count(&out->n_unseen, out->unseen, sizeof out->unseen, want[i]->name);
+        else if (e.nan || e.inf) count(&out->n_odd, out->odd, sizeof out->odd, want[i]->name);
+    }
 }
 
 static void release(struct run *r)
@@ -160,7 +170,7 @@ static bool measure(struct wml_ctx *cx, struct wml_model *m, struct wml_value *c
     const struct wml_io *input = ok ? wml_session_inputs(r.session, &n_inputs) : NULL;
     ok = ok && wml_samples_open(&samples, input, n_inputs - 1, &r.samples, err) && run_samples(&r, &arena, err);
     if (ok) {
-        finish(&r, want, &arena, &out->ranges);
+        finish(&r, want, &arena, out);
         out->samples = wml_samples_count(r.samples);
         out->random = wml_samples_are_random(r.samples);
         snprintf(out->data, sizeof out->data, "%s", wml_samples_text(r.samples));

@@ -22,6 +22,8 @@ struct wml_calibration {
     size_t samples;
     char data[160];    /* what they were, "random data" */
     bool random, from_cache;
+    size_t n_unseen, n_odd; /* values that held no number in any sample; that held NaN or infinities, too */
+    char unseen[64], odd[64]; /* the first of each */
 };
 
 /* want: values of the top graph. */

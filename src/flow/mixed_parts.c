@@ -27,7 +27,7 @@ static bool is_pair(const struct wml_node *dq)
 static struct wml_value *original(const struct wml_mixed_search *x, const struct wml_node *dq)
 {
     struct wml_value *v = wml_graph_find(x->base->graph, wml_rank_name(dq));
-    bool given = v && v->def && wml_str_is(v->def->op_type, "DequantizeLinear");
+    bool given = v && ((v->def && wml_str_is(v->def->op_type, "DequantizeLinear")) || !wml_dtype_is_float((int)wml_value_elem(v)));
     return given ? NULL : v;
 }
 

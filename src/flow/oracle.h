@@ -9,6 +9,7 @@
 
 struct wml_flow_oracle { /* the argument of the callbacks */
     struct wml_ctx *cx;
+    bool any_rank;      /* element types are worth it, whether or not there is a shape */
     size_t sessions;    /* that were opened */
     size_t open, nodes; /* values still open, and nodes, after the last question about types */
     struct wml_map answer; /* types by what a node looks like; of large graphs (oracle_types.c) */

@@ -36,10 +36,10 @@ static bool is_settled(const struct wml_value *v)
     return v->n_outputs && !v->type_changed;
 }
 
-/* A type that says more than the one there is. Types without a shape say too little to be written down. */
-static bool is_better(const struct wml_type *found, const struct wml_value *v)
+/* A type that says more than the one there is. Types without a shape say too little to be written down, for most. */
+static bool is_better(const struct wml_flow_oracle *o, const struct wml_type *found, const struct wml_value *v)
 {
-    if (!found || (found->tensor && wml_type_rank(found) < 0)) return false;
+    if (!found || (found->tensor && wml_type_rank(found) < 0 && !o->any_rank)) return false;
     return !v->type || (!is_settled(v) && found->tensor && v->type->tensor && known_axes(found) > known_axes(v->type));
 }
 
@@ -83,7 +83,7 @@ static void set_types(struct question *q, const struct wml_oracle_type *type, si
         const struct wml_oracle_type *t = wml_map_get(&by_name, v->name);
         struct wml_type *found = t ? type_from(q->m, &t->io) : NULL;
         WML_PUSH(&q->said, found);
-        if (!is_better(found, v)) continue;
+        if (!is_better(q->o, found, v)) continue;
         wml_value_set_type(v, found);
         ++*q->n_set;
     }
@@ -242,7 +242,7 @@ static bool recall(struct question *q, struct wml_buf *b, struct wml_node *n)
     for (size_t i = 0; i < n->n_out; i++) {
         if (!n->out[i]) continue;
         struct wml_type *t = get_type(q->m, &s);
-        if (!is_better(t, n->out[i])) continue;
+        if (!is_better(q->o, t, n->out[i])) continue;
         wml_value_set_type(n->out[i], t);
         ++*q->n_set;
     }

@@ -80,6 +80,17 @@ static bool fail_step(const struct wml_quantize_run *r, const struct wml_quantiz
     return wml_wrap(err, "%s", r->args->model);
 }
 
+static void tell_of_samples(struct wml_quantize_run *r, struct wml_quant_run *run)
+{
+    const struct wml_calibration *c = &r->calibration;
+    if (c->n_unseen)
+        wml_quantize_warn(r, "%zu value%s held no number in any sample (the first: '%s'): the samples are empty or broken for it", c->n_unseen,
+                          c->n_unseen > 1 ? "s" : "", c->unseen);
+    if (c->n_odd)
+        wml_quant_note(run, WML_STR("samples"), "%zu value%s held NaN or infinities, too (the first: '%s'), which the ranges leave out", c->n_odd,
+                       c->n_odd > 1 ? "s" : "", c->odd);
+}
+
 static struct wml_calibration_spec calibration_spec(struct wml_quantize_run *r, const struct wml_quantize_step *s)
 {
     const struct wml_quantize_args *a = r->args;
@@ -114,6 +125,7 @@ static bool calibrate(struct wml_quantize_run *r, struct wml_quantize_step *s, s
     wml_quantize_cache_facts(r, s, &spec.range, &spec.facts);
     if (!wml_flow_calibrate(r->cx, r->model, want.v.at, want.v.len, &spec, &r->calibration, err)) return false;
     s->opts.ranges = &r->calibration.ranges;
+    tell_of_samples(r, run);
     if (r->other_model) wml_quantize_warn(r, "%s comes from another model: remove it to calibrate again", r->args->cache);
     return wml_quantize_fit(r, s, run, &spec.samples, true, err);
 }
@@ -230,7 +242,7 @@ static bool publish(struct wml_quantize_run *r, struct wml_err *err)
 
 bool wml_flow_quantize(const struct wml_quantize_args *a, struct wml_ctx *cx, struct wml_report *out, struct wml_err *err)
 {
-    struct wml_quantize_run r = {.args = a, .cx = cx, .oracle = {.cx = cx}};
+    struct wml_quantize_run r = {.args = a, .cx = cx, .oracle = {.cx = cx, .any_rank = true}};
     uint64_t start = wml_now_ns();
     const char *output;
     bool ok = wml_quantize_plan(&r, &output, err) && prepare(&r, output, err);

@@ -1,4 +1,4 @@
-/* Ranges of inputs, e.g. token ids that stay inside the vocabulary. */
+/* Ranges of inputs, e.g. token ids that stay inside the vocabulary; and sizes that the weights behind an input ask for. */
 #include "flow/ranges.h"
 
 #include <math.h>
@@ -69,6 +69,93 @@ static size_t from_graph(struct wml_model *m, struct wml_arena *arena, struct wm
     return used;
 }
 
+/* --- sizes --- */
+
+struct fits { int64_t rank, axis, size; }; /* what a reader asks of its input 0; axis < 0: from the end */
+
+static int64_t size_of(const struct wml_value *w, int64_t axis)
+{
+    int64_t rank = w ? wml_value_rank(w) : 0;
+    if (axis < 0) axis += rank;
+    return axis >= 0 && axis < rank ? wml_value_axis(w, (size_t)axis).size : -1;
+}
+
+static bool asks(const struct wml_node *n, struct fits *out)
+{
+    const struct wml_value *w = wml_node_in(n, 1);
+    const int64_t rank = w ? wml_value_rank(w) : 0, group = wml_attr_int(n, "group", 1);
+    if (wml_node_is(n, "Conv") || wml_node_is(n, "ConvInteger")) *out = (struct fits){rank, 1, group > 0 ? size_of(w, 1) * group : -1};
+    else if (wml_node_is(n, "ConvTranspose")) *out = (struct fits){rank, 1, size_of(w, 0)};
+    else if (wml_node_is(n, "MatMul") || wml_node_is(n, "MatMulInteger")) *out = (struct fits){2, -1, size_of(w, rank > 1 ? -2 : 0)};
+    else if (wml_node_is(n, "Gemm"))
+        *out = (struct fits){2, wml_attr_int(n, "transA", 0) ? 0 : 1, size_of(w, wml_attr_int(n, "transB", 0) ? 1 : 0)};
+    else if (wml_node_is(n, "LSTM") || wml_node_is(n, "GRU") || wml_node_is(n, "RNN")) *out = (struct fits){3, 2, size_of(w, 2)};
+    else if (wml_node_is_in(n, "com.microsoft", "MatMulNBits")) *out = (struct fits){2, -1, wml_attr_int(n, "K", -1)};
+    else return false;
+    return out->rank > 0 && out->size > 0;
+}
+
+static bool keeps_sizes(const struct wml_node *n)
+{
+    return wml_node_is(n, "Cast") || wml_node_is(n, "Identity") || wml_str_ends(n->op_type, "QuantizeLinear") || wml_str_is(n->op_type, "DequantizeLinear");
+}
+
+static bool sizes_from_use(const struct wml_value *v, unsigned depth, struct fits *out)
+{
+    for (const struct wml_use *u = v->uses; u; u = u->next) {
+        if (u->slot) continue;
+        if (asks(u->node, out)) return true;
+        if (depth < 4 && keeps_sizes(u->node) && wml_node_out(u->node, 0) && sizes_from_use(u->node->out[0], depth + 1, out)) return true;
+    }
+    return false;
+}
+
+static bool has_shape(const struct wml_feed_spec *spec, struct wml_str name)
+{
+    for (size_t i = 0; i < spec->n_shapes; i++)
+        if (wml_str_eq(spec->shape[i].name, name)) return true;
+    return false;
+}
+
+/* One size of input v, when the file leaves it open: by its symbol, so that other inputs follow, or by the axis. */
+static void add_size(const struct wml_value *v, struct wml_arena *arena, struct wml_feed_shape *shape, size_t *n_shapes,
+                     struct wml_feed_dim *dim, size_t *n_dims)
+{
+    struct fits f;
+    int64_t rank = wml_value_rank(v);
+    if (!sizes_from_use(v, 0, &f) || (rank >= 0 && rank != f.rank && f.axis >= 0)) return;
+    int64_t wide = rank < 0 ? f.rank : rank, axis = f.axis < 0 ? f.axis + wide : f.axis;
+    struct wml_axis open = {.size = -1};
+    if (axis < 0 || axis >= wide) return;
+    if (rank >= 0) open = wml_value_axis(v, (size_t)axis);
+    if (open.size >= 0) return;
+    if (open.symbol.len) {
+        dim[(*n_dims)++] = (struct wml_feed_dim){wml_arena_str(arena, open.symbol), f.size};
+        return;
+    }
+    int64_t *sizes = WML_NEW_ARRAY(arena, int64_t, (size_t)wide);
+    for (int64_t i = 0; i < wide; i++) sizes[i] = i == axis ? f.size : -1;
+    shape[(*n_shapes)++] = (struct wml_feed_shape){wml_arena_str(arena, v->name), sizes, (size_t)wide};
+}
+
+static void add_sizes(struct wml_model *m, struct wml_arena *arena, struct wml_feed_spec *into)
+{
+    const size_t n = m->graph->inputs.len;
+    struct wml_feed_shape *shape = WML_NEW_ARRAY(arena, struct wml_feed_shape, into->n_shapes + n + 1);
+    struct wml_feed_dim *dim = WML_NEW_ARRAY(arena, struct wml_feed_dim, into->n_dims + n + 1);
+    size_t n_shapes = into->n_shapes, n_dims = into->n_dims;
+    for (size_t i = 0; i < n_shapes; i++) shape[i] = into->shape[i];
+    for (size_t i = 0; i < n_dims; i++) dim[i] = into->dim[i];
+    for (size_t i = 0; i < n; i++) {
+        const struct wml_value *v = m->graph->inputs.at[i];
+        if (!v->init && !has_shape(into, v->name)) add_size(v, arena, shape, &n_shapes, dim, &n_dims);
+    }
+    into->shape = shape;
+    into->n_shapes = n_shapes;
+    into->dim = dim;
+    into->n_dims = n_dims;
+}
+
 void wml_model_ranges(struct wml_model *m, struct wml_arena *arena, struct wml_feed_spec *into)
 {
     struct wml_str text = wml_entries_get(&m->metadata, "winml.io.inputs");
@@ -90,4 +177,5 @@ void wml_model_ranges(struct wml_model *m, struct wml_arena *arena, struct wml_f
     wml_json_free(doc);
     into->range = range;
     into->n_ranges = from_graph(m, arena, range, used);
+    add_sizes(m, arena, into);
 }

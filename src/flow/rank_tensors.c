@@ -141,12 +141,18 @@ static bool note_cut(struct finder *f, const struct wml_node *dq, int type, stru
     return true;
 }
 
+/* ONNX Runtime shows no sparse constant as an output. */
+static bool is_shown(const struct wml_value *v)
+{
+    return !v->sparse && !(wml_node_is(v->def, "Constant") && wml_attr_find(v->def, "sparse_value"));
+}
+
 static bool add_activation(struct finder *f, const struct wml_node *dq, struct wml_err *err)
 {
     const struct wml_node *q = dq->in[0]->def;
     struct wml_value *post = wml_node_out(dq, 0), *pre = wml_node_in(q, 0), *zero = wml_node_in(q, 2);
     struct wml_tensor *z = zero ? wml_value_tensor(zero) : NULL;
-    if (!post || !pre || pre->init || (q->out[0]->uses && q->out[0]->uses->node != dq)) return true; /* of several, the first */
+    if (!post || !pre || pre->init || !is_shown(pre) || (q->out[0]->uses && q->out[0]->uses->node != dq)) return true; /* of several, the first */
     struct wml_str name = wml_rank_name(dq), plain = without(name, "_convert");
     struct wml_value *real = wml_graph_find(f->before->graph, name);
     if (!real) real = wml_graph_find(f->before->graph, plain);

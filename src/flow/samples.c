@@ -2,6 +2,7 @@
 #include "flow/samples.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 
 #include "flow/samples_images.h"
 #include "flow/samples_text.h"
@@ -30,6 +31,7 @@ struct wml_samples {
     struct wml_texts *texts;          /* or texts */
     struct wml_pictures *pictures;    /* or pictures */
     const char *text;
+    atomic_bool told;                 /* of arrays that are no inputs */
 };
 
 static const struct wml_io *find_input(const struct wml_samples *s, struct wml_str name)
@@ -229,6 +231,29 @@ bool wml_samples_are_random(const struct wml_samples *s)
     return !s->spec.data;
 }
 
+static bool has_all(const struct wml_samples *s, const struct wml_npys *arrays)
+{
+    for (size_t i = 0; i < s->n_inputs; i++)
+        if (!wml_npys_find(arrays, wml_str(s->input[i].name))) return false;
+    return true;
+}
+
+/* Labels and the like beside the inputs are left out, and told of once. Where an input is missing, all names are shown. */
+static void keep_inputs(struct wml_samples *s, struct wml_npys *views)
+{
+    struct wml_buf extra = {0};
+    size_t n = 0;
+    if (!has_all(s, views)) return;
+    for (size_t i = 0; i < views->v.len; i++) {
+        if (find_input(s, views->v.at[i].name)) views->v.at[n++] = views->v.at[i];
+        else wml_buf_fmt(&extra, "%s'%.*s'", extra.len ? ", " : "", WML_ARG(views->v.at[i].name));
+    }
+    views->v.len = n;
+    if (extra.len && s->spec.cx && !atomic_exchange(&s->told, true))
+        wml_log(s->spec.cx, WML_LOG_WARN, "%s: no inputs of the model, left out: %.300s", s->spec.data, wml_buf_text(&extra));
+    wml_buf_release(&extra);
+}
+
 /* Array a of sample i: a view into the file's array. */
 static struct wml_npy cut(const struct wml_samples *s, size_t a, size_t i)
 {
@@ -274,7 +299,7 @@ static bool read_file(struct wml_samples *s, struct file *f, struct wml_npys *ow
 bool wml_samples_make(struct wml_samples *s, size_t i, struct wml_feed *out, struct wml_err *err)
 {
     struct wml_feed_spec feed = s->spec.feed;
-    struct wml_npys own = {0};
+    struct wml_npys own = {0}, views = {0};
     const struct wml_npys *arrays = &own;
     bool ok = true;
     feed.seed += i;
@@ -282,9 +307,11 @@ bool wml_samples_make(struct wml_samples *s, size_t i, struct wml_feed *out, str
     if (s->texts) return wml_texts_make(s->texts, i, s->input, s->n_inputs, &feed, out, err);
     if (!s->spec.data) return wml_feed_make(s->input, s->n_inputs, &feed, out, err);
     if (s->file.len) ok = read_file(s, &s->file.at[i], &own, &arrays, err);
-    else
-        for (size_t a = 0; a < s->arrays.v.len; a++) WML_PUSH(&own.v, cut(s, a, i));
-    ok = ok && wml_feed_arrays(s->input, s->n_inputs, arrays, s->file.len ? s->file.at[i].path : s->spec.data, out, err);
+    for (size_t a = 0; ok && s->file.len && a < arrays->v.len; a++) WML_PUSH(&views.v, arrays->v.at[a]);
+    for (size_t a = 0; !s->file.len && a < s->arrays.v.len; a++) WML_PUSH(&views.v, cut(s, a, i));
+    if (ok) keep_inputs(s, &views);
+    ok = ok && wml_feed_arrays(s->input, s->n_inputs, &views, s->file.len ? s->file.at[i].path : s->spec.data, out, err);
+    WML_VEC_RELEASE(&views.v);
     wml_npys_release(&own);
     return ok;
 }

@@ -66,6 +66,9 @@ const char *wml_onnx_sniff(struct wml_span s)
         {"\x1f\x8b", 2, "a gzip archive: unpack it first"},
         {"\x80\x02", 2, "a Python pickle (a PyTorch checkpoint perhaps), not an ONNX model"},
         {"\x93NUMPY", 6, "a numpy array, not an ONNX model"},
+        {"\x89PNG", 4, "a picture, not a model"},
+        {"\xff\xd8\xff", 3, "a picture, not a model"},
+        {"%PDF", 4, "a PDF document, not a model"},
         {"ORTM", 4, "a model in ORT format, not in ONNX format"},
         {"{", 1, "JSON text, not an ONNX model"},
     };

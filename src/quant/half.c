@@ -21,17 +21,23 @@ static bool is_top(const struct wml_graph *g)
     return !g->owner;
 }
 
+/* What may be absent cannot be cast: it stays float, and so do its readers. */
+static bool is_optional(const struct wml_value *v)
+{
+    return (v->mark & WML_HALF_OPTIONAL) == WML_HALF_OPTIONAL;
+}
+
 static bool output_is_float(const struct wml_half *h, const struct wml_value *v)
 {
     const struct wml_graph *g = v->graph;
-    if (is_top(g)) return !h->run->opts->convert_io;
+    if (is_top(g)) return !h->run->opts->convert_io || is_optional(v);
     return wml_half_makes_float(h, g->owner, wml_half_slot_of_output(g->owner, place_of(v, g->outputs.at, g->outputs.len)));
 }
 
 static bool input_is_float(const struct wml_half *h, const struct wml_value *v)
 {
     const struct wml_graph *g = v->graph;
-    if (is_top(g)) return !h->run->opts->convert_io;
+    if (is_top(g)) return !h->run->opts->convert_io || is_optional(v);
     return wml_half_reads_float(h, g->owner, wml_half_slot_of_input(h, g->owner, place_of(v, g->inputs.at, g->inputs.len)));
 }
 

@@ -268,6 +268,9 @@ static void note_rest(struct wml_qdq *q)
     struct wml_str model = WML_STR("model");
     if (q->ep && q->ep->wide_note && wml_dtype_info((int)q->activation)->bits == 16) wml_quant_note(q->run, model, "%s", q->ep->wide_note);
     if (q->n_given) wml_quant_note(q->run, model, "%zu of its values are quantised already and stay as they are", q->n_given);
+    if (q->n_flat)
+        wml_quant_note(q->run, model, "%zu value%s the range 0 to 0 (the first: '%.*s'), so the scale is 1: other samples may show more",
+                       q->n_flat, q->n_flat > 1 ? "s have" : " has", WML_ARG(q->flat));
     wml_graph_walk(q->graph, count_inner, q);
     if (q->n_inner) wml_quant_note(q->run, model, "%zu node%s in branches and loops stay%s float: what is computed there has no range", q->n_inner,
                                    q->n_inner > 1 ? "s" : "", q->n_inner > 1 ? "" : "s");

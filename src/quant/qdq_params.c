@@ -54,6 +54,7 @@ static struct wml_qdq_scale *activation_scale(struct wml_qdq *q, const struct wm
     struct wml_range r = range_of(q, t);
     struct wml_qform form = {.type = s->type, .symmetric = o->symmetric == WML_UNSET ? q->symmetric : o->symmetric != 0};
     double low = wml_real_round(s->real, o->has_low ? o->low : r.low), high = wml_real_round(s->real, o->has_high ? o->high : r.high);
+    if (!o->has_scale && low == 0 && high == 0 && !q->n_flat++) q->flat = t->value->name;
     set(s, 0, o->has_scale ? asked_params(s, o) : wml_qparams_of(&form, s->real, low, high, q->min_range));
     return s;
 }

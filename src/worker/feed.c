@@ -128,6 +128,8 @@ static bool take(struct wml_feed *f, const struct wml_io *in, const struct wml_n
         if (in->dim[i] >= 0 && in->dim[i] != dim[i])
             return wml_fail(err, WML_E_USAGE, "input '%s': dimension %zu is %" PRId64 " in the model, %" PRId64
                             " in the data", in->name, i, in->dim[i], dim[i]);
+    if (wml_dtype_info((int)a->dtype)->cls == WML_CLASS_COMPLEX && a->dtype != in->dtype)
+        return wml_fail(err, WML_E_USAGE, "input '%s' takes %s, the array in the data is complex", in->name, wml_dtype_name((int)in->dtype));
     if (!wml_dims_count(v.dim, v.rank, &n) || !wml_dtype_bytes((int)in->dtype, n, &bytes))
         return wml_fail(err, WML_E_USAGE, "input '%s': the array is too large", in->name);
     void *data = wml_big_alloc(bytes + 8, err);

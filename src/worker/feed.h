@@ -35,7 +35,7 @@ struct wml_feed { /* owns everything it points at */
 };
 
 /* WML_E_USAGE: names or shapes of the data do not fit. WML_E_UNSUPPORTED: an input that is no numeric
- * tensor (named). String inputs are refused. */
+ * tensor (named). */
 bool wml_feed_make(const struct wml_io *input, size_t n, const struct wml_feed_spec *spec,
                    struct wml_feed *out, struct wml_err *err);
 /* From arrays: one for every input, and no other. path: what messages call them. */
