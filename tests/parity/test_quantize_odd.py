@@ -118,6 +118,9 @@ def test_every_way(winml, tmp_path, way):
         source, out = tmp_path / f"{name}.onnx", tmp_path / f"{name}_out.onnx"
         source.write_bytes(odd_models.MODELS[name]().SerializeToString())
         r = winml("quantize", "-m", source, "-o", out, "-f", "json", *WAYS[way])
+        if (name, way) == ("batch_0", "mixed"):
+            assert r.code == 1 and "nothing to measure the goal by" in r.err and not out.exists()
+            continue
         assert r.code == 0, (name, r.err)
         assert checked(out) or not checked(source), name
         if way == "half_all":
