@@ -59,39 +59,69 @@ static bool judge(struct wml_mixed_search *x, struct trial *t, struct wml_err *e
     return wml_hint(err, "leave out --auto-mixed and --target-sqnr; --overrides gives single tensors 16 bits");
 }
 
-static bool make(struct wml_mixed_search *x, size_t n, struct trial *t, struct wml_err *err)
+/* Tools that compare with the quantised model (bias correction), on the types that t has. */
+static bool correct(struct wml_mixed_search *x, struct trial *t, struct wml_quant_run *run, struct wml_err *err)
+{
+    struct wml_quantize_run *r = x->r;
+    size_t warnings = r->warning.len;
+    r->model = t->model;
+    bool ok = wml_quantize_fit(r, x->s, run, &x->samples, true, err);
+    r->model = x->base;
+    if (t->raised) r->warning.len = warnings; /* said of the plain model */
+    return ok;
+}
+
+static bool make(struct wml_mixed_search *x, size_t n, bool corrected, struct trial *t, struct wml_err *err)
 {
     struct wml_quant_opts opts = x->s->opts;
     struct wml_quant_run run = *x->run;
     *t = (struct trial){.raised = n, .result = x->s->result, .model = wml_onnx_clone(x->base, err)};
     t->result.note.cap = t->result.note.len; /* what is added goes to new memory */
+    t->result.fit.cap = t->result.fit.len;
     run.model = t->model;
     run.opts = &opts;
     run.result = &t->result;
     if (!t->model) return false;
     if (n) opts.overrides = wml_mixed_raise(x, t->model, n, &t->count);
+    if (corrected && !correct(x, t, &run, err)) return false;
     wml_note_progress(x->r->cx, "Quantization", x->r->staged.name, 0, 0, NULL);
     return x->s->method->apply(&run, err);
 }
 
-/* Makes and runs one model; of two that reach the goal the one with less stays in *best, else the better one. */
+/* Makes and runs one model. */
+static bool run_trial(struct wml_mixed_search *x, size_t n, bool corrected, struct trial *t, struct wml_err *err)
+{
+    bool ok = make(x, n, corrected, t, err) && judge(x, t, err);
+    struct wml_mixed_step step = {n, t->sqnr_db};
+    if (ok) WML_PUSH_IN(&x->out->arena, &x->out->step, step);
+    else drop(t);
+    return ok || (n ? wml_wrap(err, "%zu of %zu tensors raised", n, x->part.len) : false);
+}
+
+/* Of two that reach the goal the one with less stays in *best, else the better one. */
 static bool probe(struct wml_mixed_search *x, size_t n, struct trial *best, bool *reached, struct wml_err *err)
 {
     struct trial t;
-    struct wml_mixed *out = x->out;
-    bool ok = make(x, n, &t, err) && judge(x, &t, err);
-    if (!ok) {
-        drop(&t);
-        return n ? wml_wrap(err, "%zu of %zu tensors raised", n, x->part.len) : false;
-    }
-    struct wml_mixed_step step = {n, t.sqnr_db};
-    WML_PUSH_IN(&out->arena, &out->step, step);
-    *reached = t.sqnr_db >= out->goal_db;
-    bool had = best->model && best->sqnr_db >= out->goal_db;
+    double goal = x->out->goal_db;
+    if (!run_trial(x, n, false, &t, err)) return false;
+    *reached = t.sqnr_db >= goal;
+    bool had = best->model && best->sqnr_db >= goal;
     bool better = !best->model || (*reached ? !had || n < best->raised : !had && t.sqnr_db > best->sqnr_db);
     struct trial *worse = better ? best : &t;
     drop(worse);
     if (better) *best = t;
+    return true;
+}
+
+/* Corrections are made for the types that were found: they stay when they help. */
+static bool correct_best(struct wml_mixed_search *x, struct trial *best, struct wml_err *err)
+{
+    struct trial t;
+    if (!run_trial(x, best->raised, true, &t, err)) return false;
+    bool helps = t.sqnr_db > best->sqnr_db;
+    drop(helps ? best : &t);
+    if (helps) *best = t;
+    else wml_quantize_warn(x->r, "the mixed model is better without the corrections of biases (%.2f dB with them): left out", t.sqnr_db);
     return true;
 }
 
@@ -145,21 +175,27 @@ static void note_raised(struct wml_mixed_search *x, const struct trial *best)
     }
 }
 
-static bool find(struct wml_mixed_search *x, struct trial *best, struct wml_err *err)
+/* best: the plain model. */
+static bool raise_some(struct wml_mixed_search *x, bool corrected, struct trial *best, struct wml_err *err)
 {
-    bool reached;
-    if (!probe(x, 0, best, &reached, err)) return false;
-    x->out->plain_db = best->sqnr_db;
-    if (reached) return true;
     x->plain = best->model;
     wml_mixed_find(x);
     x->out->parts = x->part.len;
-    bool ok = !x->part.len || wml_mixed_weigh(x, err);
+    if (!x->part.len) return true;
+    if (!wml_mixed_weigh(x, err)) return false;
     x->plain = NULL; /* it may go */
-    if (ok) wml_mixed_order(x);
-    ok = ok && (!x->part.len || search(x, best, err));
-    if (ok) note_raised(x, best);
-    return ok;
+    wml_mixed_order(x);
+    if (!search(x, best, err) || (corrected && best->raised && !correct_best(x, best, err))) return false;
+    note_raised(x, best);
+    return true;
+}
+
+static bool find(struct wml_mixed_search *x, struct trial *best, struct wml_err *err)
+{
+    bool corrected = x->s->opts.bias_correction;
+    if (!run_trial(x, 0, corrected, best, err)) return false;
+    x->out->plain_db = best->sqnr_db;
+    return best->sqnr_db >= x->out->goal_db || raise_some(x, corrected, best, err);
 }
 
 bool wml_quantize_mix(struct wml_quantize_run *r, struct wml_quantize_step *s, struct wml_quant_run *run, struct wml_err *err)

@@ -26,6 +26,11 @@ static int fewer(const void *a, const void *b)
     return x->raised < y->raised ? -1 : x->raised > y->raised;
 }
 
+static bool is_taken(const struct wml_mixed *m, const struct wml_mixed_step *s)
+{
+    return s->raised == m->raised.len && s->sqnr_db == m->sqnr_db;
+}
+
 static struct chart scale(const struct wml_mixed *m)
 {
     struct chart c = {m->goal_db, m->goal_db, (double)WML_MAX(m->parts, (size_t)1)};
@@ -62,7 +67,7 @@ static void chart(const struct wml_mixed *m, struct wml_buf *b)
     for (size_t i = 0; i < m->step.len; i++) wml_buf_fmt(b, "%.1f,%.1f ", x_of(&c, step[i].raised), y_of(&c, step[i].sqnr_db));
     wml_buf_cstr(b, "\" />\n");
     for (size_t i = 0; i < m->step.len; i++)
-        wml_buf_fmt(b, "<circle class=d r=%s cx=%.1f cy=%.1f><title>%zu raised: %.2f dB</title></circle>\n", step[i].raised == m->raised.len ? "5" : "3",
+        wml_buf_fmt(b, "<circle class=d r=%s cx=%.1f cy=%.1f><title>%zu raised: %.2f dB</title></circle>\n", is_taken(m, &step[i]) ? "5" : "3",
                     x_of(&c, step[i].raised), y_of(&c, step[i].sqnr_db), step[i].raised, step[i].sqnr_db);
     wml_buf_cstr(b, "</svg>\n");
     wml_arena_release(&arena);
@@ -75,7 +80,7 @@ static void steps(const struct wml_mixed *m, struct wml_buf *b)
         const struct wml_mixed_step *s = &m->step.at[i];
         wml_buf_fmt(b, "<tr><td>%zu</td><td class=n>%zu</td>", i + 1, s->raised);
         wml_html_ratio_cell(b, true, s->sqnr_db);
-        wml_html_cell(b, s->raised == m->raised.len ? "taken" : s->sqnr_db >= m->goal_db ? "reaches the goal" : "");
+        wml_html_cell(b, is_taken(m, s) ? "taken" : s->sqnr_db >= m->goal_db ? "reaches the goal" : "");
         wml_buf_cstr(b, "</tr>\n");
     }
     wml_buf_cstr(b, "</table>\n");

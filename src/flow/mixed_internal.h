@@ -51,6 +51,9 @@ bool wml_mixed_weigh(struct wml_mixed_search *x, struct wml_err *err);
 /* mixed_order.c: the parts in the order in which they are raised, and x->predicted. */
 void wml_mixed_order(struct wml_mixed_search *x);
 
+/* The user's overrides say its type, or a scale of a type: it is left as it is. */
+bool wml_mixed_is_fixed(const struct wml_quant_overrides *user, const struct wml_value *v);
+
 struct wml_mixed_count { size_t activations, constants, nodes; };
 /* mixed_raise.c: what makes the first n parts 16 bits wide, asked of m, a copy of the float model, which may get copies of
  * constants. In m's arena. */

@@ -108,6 +108,17 @@ static void mark_wide(struct wml_mixed_search *x)
     wml_map_release(&nodes);
 }
 
+bool wml_mixed_is_fixed(const struct wml_quant_overrides *user, const struct wml_value *v)
+{
+    const struct wml_tensor_override *t = wml_overrides_of_tensor(user, v->name);
+    const struct wml_node_override *n;
+    if (t && t->channel.len) return t->converts || t->channel.at[0].type || t->channel.at[0].has_scale;
+    if (v->def) return (n = wml_overrides_of_node(user, v->def->name, v->def->op_type)) != NULL && n->activation;
+    for (const struct wml_use *u = v->init ? v->uses : NULL; u; u = u->next)
+        if ((n = wml_overrides_of_node(user, u->node->name, u->node->op_type)) != NULL && n->weight) return true;
+    return false;
+}
+
 void wml_mixed_find(struct wml_mixed_search *x)
 {
     struct wml_map by_scale = {0};
@@ -117,7 +128,7 @@ void wml_mixed_find(struct wml_mixed_search *x)
     for (struct wml_node *dq = x->plain->graph->first; dq; dq = dq->next) {
         struct wml_value *scale = wml_node_in(dq, 1), *v;
         if (!wml_str_is(dq->op_type, "DequantizeLinear") || !scale || !wml_node_out(dq, 0) || !is_byte(type_of(dq))) continue;
-        if (!(v = original(x, dq))) continue;
+        if (!(v = original(x, dq)) || wml_mixed_is_fixed(x->r->overrides, v)) continue;
         if (dq->in[0]->init) {
             if (v->init) add_constant(x, &by_scale, dq, v, is_shared(scale));
         } else if (is_pair(dq)) {

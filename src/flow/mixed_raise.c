@@ -13,6 +13,7 @@ struct raise {
     bool *wide;               /* nodes, by number */
     struct wml_quant_overrides *out;
     const struct wml_quant_overrides *user;
+    size_t n_user; /* tensors of theirs, the first in `out` */
     enum wml_dtype usual, high; /* of activations */
     struct wml_mixed_count *count;
 };
@@ -59,32 +60,66 @@ static size_t count_readers(const struct raise *a, const struct wml_value *v, si
     return n;
 }
 
-/* Names and arrays go to the arena of the overrides. */
-static void put(struct raise *a, struct wml_str name, enum wml_dtype type, int64_t axis, const struct wml_value *border, bool made_wide)
+/* The request for a tensor: the user's own by its exact name, which comes first, or a new one with what else the user says. */
+static struct wml_tensor_override *request(struct raise *a, const struct wml_value *v)
 {
     struct wml_arena *arena = &a->out->arena;
-    struct wml_tensor_override o = {.pattern = wml_arena_str(arena, name)};
-    struct wml_override c = wml_override_none();
-    c.type = type;
-    c.has_axis = axis >= 0;
-    c.axis = axis;
-    WML_PUSH_IN(arena, &o.channel, c);
-    if (border) {
-        o.converts = o.some = true;
-        o.convert = wml_override_none();
-        o.convert.type = made_wide ? a->usual : a->high;
-        for (const struct wml_use *u = border->uses; u; u = u->next)
-            if (u->node->graph == a->m->graph && is_wide(a, u->node) != made_wide) WML_PUSH_IN(arena, &o.reader, wml_arena_str(arena, u->node->name));
+    const struct wml_tensor_override *user = wml_overrides_of_tensor(a->user, v->name);
+    struct wml_tensor_override o = {.pattern = wml_arena_str(arena, v->name)};
+    for (size_t i = 0; i < a->n_user; i++)
+        if (wml_str_eq(a->out->tensor.at[i].pattern, v->name)) return &a->out->tensor.at[i];
+    for (size_t i = 0; user && i < user->channel.len; i++) WML_PUSH_IN(arena, &o.channel, user->channel.at[i]);
+    if (!o.channel.len) {
+        const struct wml_node_override *n = v->def ? wml_overrides_of_node(a->user, v->def->name, v->def->op_type) : NULL;
+        struct wml_override c = wml_override_none();
+        if (n) c.symmetric = n->activation_symmetric;
+        WML_PUSH_IN(arena, &o.channel, c);
     }
     WML_PUSH_IN(arena, &a->out->tensor, o);
+    return &a->out->tensor.at[a->out->tensor.len - 1];
+}
+
+/* Names and arrays go to the arena of the overrides. border: the value whose readers differ in type from it. */
+static struct wml_tensor_override *put(struct raise *a, const struct wml_value *v, enum wml_dtype type, const struct wml_value *border)
+{
+    struct wml_arena *arena = &a->out->arena;
+    struct wml_tensor_override *o = request(a, v);
+    bool made_wide = type == a->high;
+    for (size_t i = 0; i < o->channel.len; i++) o->channel.at[i].type = type;
+    if (!border) return o;
+    o->converts = o->some = true;
+    o->convert = o->channel.at[0]; /* the same range */
+    o->convert.has_scale = false;
+    o->convert.type = made_wide ? a->usual : a->high;
+    for (const struct wml_use *u = border->uses; u; u = u->next)
+        if (u->node->graph == a->m->graph && is_wide(a, u->node) != made_wide) WML_PUSH_IN(arena, &o->reader, wml_arena_str(arena, u->node->name));
+    return o;
+}
+
+/* UNDEFINED: the user says so much of it that there is nothing to add. */
+static enum wml_dtype fixed_type(const struct raise *a, const struct wml_value *v)
+{
+    const struct wml_tensor_override *t = wml_overrides_of_tensor(a->user, v->name);
+    const struct wml_node_override *n = v->def ? wml_overrides_of_node(a->user, v->def->name, v->def->op_type) : NULL;
+    enum wml_dtype type = t && t->channel.len ? t->channel.at[0].type : n ? n->activation : WML_UNDEFINED;
+    if (t && t->converts) return WML_UNDEFINED;
+    if (!type) type = a->usual;
+    return type == a->usual || type == a->high ? type : WML_UNDEFINED;
 }
 
 static void raise_activation(struct raise *a, struct wml_value *v)
 {
     size_t wide, all = count_readers(a, v, &wide);
-    bool made = v->def ? is_wide(a, v->def) : all && wide == all, border = made ? wide < all : wide > 0;
-    if ((!made && !border) || a->usual == a->high || wml_overrides_of_tensor(a->user, v->name)) return;
-    put(a, v->name, made ? a->high : a->usual, -1, border ? v : NULL, made);
+    bool made = v->def ? is_wide(a, v->def) : all && wide == all;
+    if (a->usual == a->high) return;
+    if (wml_mixed_is_fixed(a->user, v)) {
+        enum wml_dtype type = fixed_type(a, v);
+        if (!type) return;
+        made = type == a->high;
+    }
+    bool border = made ? wide < all : wide > 0;
+    if (!made && !border) return;
+    put(a, v, made ? a->high : a->usual, border ? v : NULL);
     a->count->activations += made;
 }
 
@@ -105,10 +140,11 @@ static void raise_constant(struct raise *a, const struct wml_mixed_constant *c)
     struct wml_value *v = wml_graph_find(a->m->graph, c->value->name);
     bool asked = c->part && c->part <= a->n;
     size_t wide, all = v ? count_readers(a, v, &wide) : 0;
-    if (!v || !v->init || !all || !is_real(v) || wml_overrides_of_tensor(a->user, v->name)) return;
+    if (!v || !v->init || !all || !is_real(v)) return;
     if (!asked && (c->weight || !wide)) return;
     if (!asked && wide < all) v = split(a, v);
-    put(a, v->name, c->wide, c->axis, NULL, false);
+    struct wml_tensor_override *o = put(a, v, c->wide, NULL);
+    if (c->axis >= 0 && o->channel.len == 1) o->channel.at[0].has_axis = true, o->channel.at[0].axis = c->axis;
     a->count->constants++;
 }
 
@@ -117,7 +153,16 @@ static void take_user(struct raise *a)
 {
     const struct wml_quant_overrides *u = a->user;
     struct wml_arena *arena = &a->out->arena;
-    for (size_t i = 0; u && i < u->tensor.len; i++) WML_PUSH_IN(arena, &a->out->tensor, u->tensor.at[i]);
+    for (size_t i = 0; u && i < u->tensor.len; i++) {
+        const struct wml_tensor_override *t = &u->tensor.at[i];
+        struct wml_tensor_override copy = *t; /* arrays as well: types are written into it */
+        memset(&copy.channel, 0, sizeof copy.channel);
+        memset(&copy.reader, 0, sizeof copy.reader);
+        for (size_t k = 0; k < t->channel.len; k++) WML_PUSH_IN(arena, &copy.channel, t->channel.at[k]);
+        for (size_t k = 0; k < t->reader.len; k++) WML_PUSH_IN(arena, &copy.reader, t->reader.at[k]);
+        WML_PUSH_IN(arena, &a->out->tensor, copy);
+    }
+    a->n_user = a->out->tensor.len;
     for (size_t i = 0; u && i < u->node.len; i++) WML_PUSH_IN(arena, &a->out->node, u->node.at[i]);
     for (size_t i = 0; u && i < u->op.len; i++) WML_PUSH_IN(arena, &a->out->op, u->op.at[i]);
     a->out->no_converts = true;

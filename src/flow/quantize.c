@@ -127,7 +127,7 @@ static bool calibrate(struct wml_quantize_run *r, struct wml_quantize_step *s, s
     s->opts.ranges = &r->calibration.ranges;
     tell_of_samples(r, run);
     if (r->other_model) wml_quantize_warn(r, "%s comes from another model: remove it to calibrate again", r->args->cache);
-    return wml_quantize_fit(r, s, run, &spec.samples, true, err);
+    return s->opts.wide || wml_quantize_fit(r, s, run, &spec.samples, true, err); /* mixed precision: when types are settled */
 }
 
 static bool apply(struct wml_quantize_run *r, struct wml_quantize_step *s, struct wml_err *err)

@@ -1,10 +1,11 @@
 """Mixed precision by sensitivity: a goal that plain 8 bits miss is reached, with most of the model in 8 bits."""
+import json
 import os
 
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto
+from onnx import TensorProto, numpy_helper
 
 import judge
 import minilm
@@ -127,3 +128,89 @@ def test_the_html_report_has_the_path_and_what_was_raised(winml, tmp_path, small
     for t in m["tensors"]:
         assert f"<td>{t['tensor']}</td><td>{t['kind']}</td>" in listed
     assert listed.count("<tr><td>") == m["raised"] and text.count(">taken<") == 1
+
+
+def types_of(path):
+    """Integer types of every pair, by the value that goes in, and the scales of it."""
+    m = onnx.load(path)
+    values = {t.name: numpy_helper.to_array(t) for t in m.graph.initializer}
+    found = {}
+    for n in m.graph.node:
+        if n.op_type == "QuantizeLinear":
+            found.setdefault(n.output[0].removesuffix("_QuantizeLinear_Output"), (str(values[n.input[2]].dtype), float(values[n.input[1]])))
+    return found
+
+
+def overrides(tmp_path, **members):
+    path = tmp_path / "overrides.json"
+    path.write_text(json.dumps(members))
+    return ["--overrides", path]
+
+
+def test_types_that_the_user_says_stay(winml, tmp_path, small):
+    _, m = mix(winml, small, tmp_path / "free.onnx", 45)
+    noisy = [t["tensor"] for t in m["tensors"] if t["kind"] == "activation"][0]
+    assert types_of(tmp_path / "free.onnx")[noisy][0] == "uint16"
+    out = tmp_path / "out.onnx"
+    _, m = mix(winml, small, out, 42, *overrides(tmp_path, **{noisy: [{"quant_type": "QUInt8"}]}))
+    assert m["raised"] > 0 and noisy not in [t["tensor"] for t in m["tensors"]] and types_of(out)[noisy][0] == "uint8"
+    weight = [t["tensor"] for t in m["tensors"] if t["kind"] == "weight"][0]
+    _, m = mix(winml, small, tmp_path / "weight.onnx", 42, *overrides(tmp_path, **{weight: [{"quant_type": "QInt8"}]}))
+    assert weight not in [t["tensor"] for t in m["tensors"]]
+    values = {t.name: t.data_type for t in onnx.load(tmp_path / "weight.onnx").graph.initializer}
+    assert values[weight + "_quantized"] == TensorProto.INT8
+
+
+@pytest.mark.parametrize("pattern", [False, True])
+def test_ranges_that_the_user_says_hold_for_16_bits(winml, tmp_path, small, pattern):
+    _, m = mix(winml, small, tmp_path / "free.onnx", 60)
+    name = [t["tensor"] for t in m["tensors"] if t["kind"] == "activation" and t["tensor"].startswith("t")][0]
+    how = {"rmin": -40, "rmax": 40}
+    asked = overrides(tmp_path, tensors={name[:-1] + "?": how}) if pattern else overrides(tmp_path, **{name: [how]})
+    out = tmp_path / "out.onnx"
+    _, m = mix(winml, small, out, 55, *asked)
+    assert m["raised"] > 0
+    kind, scale = types_of(out)[name]
+    assert np.isclose(scale, 80 / (65535 if kind == "uint16" else 255)) and kind == "uint16"
+
+
+def test_operators_that_the_user_makes_wide_or_leaves_out(winml, tmp_path, small):
+    sigmoid = next(n for n in onnx.load(small).graph.node if n.op_type == "Sigmoid")
+    out = tmp_path / "out.onnx"
+    _, m = mix(winml, small, out, 42, *overrides(tmp_path, op_types={"Sigmoid": {"activation_type": "uint16"}}))
+    assert types_of(out)[sigmoid.output[0]][0] == "uint16" and sigmoid.output[0] not in [t["tensor"] for t in m["tensors"]]
+    _, m = mix(winml, small, tmp_path / "less.onnx", 42, *overrides(tmp_path, nodes={"matmul*": {"exclude": True}}))
+    made = onnx.load(tmp_path / "less.onnx")
+    maker = {o: n.op_type for n in made.graph.node for o in n.output}
+    assert all(maker.get(i) != "DequantizeLinear" or i not in ("w0", "w1") for n in made.graph.node if n.op_type == "MatMul" for i in n.input)
+
+
+TOOLS = ["--equalize", "--smooth-quant", "0.5", "--scale-search", "--bias-correction"]
+
+
+@pytest.mark.parametrize("tools", [TOOLS[:1], TOOLS[1:3], TOOLS[3:4], TOOLS[4:], TOOLS], ids=["equalize", "smooth", "search", "bias", "all"])
+def test_tools_for_accuracy(winml, tmp_path, small, tools):
+    """They are measured against the float model as it was given, and bias correction on the types that were chosen."""
+    r, m = mix(winml, small, tmp_path / "out.onnx", 42, *tools)
+    assert m["reached"] and m["raised"] > 0
+    if "--bias-correction" in tools:
+        last = m["steps"][-1]
+        assert last["raised"] == m["raised"] and (last["sqnr_db"] == m["sqnr_db"] or any("without the corrections" in w for w in r.json["warnings"]))
+        assert m["sqnr_db"] >= max(s["sqnr_db"] for s in m["steps"] if s["raised"] == m["raised"])
+
+
+def test_a_calibration_cache_gives_the_same_model(winml, tmp_path, small):
+    cache = ["--calibration-cache", tmp_path / "ranges.json"]
+    first, m = mix(winml, small, tmp_path / "a.onnx", 45, *cache)
+    again, _ = mix(winml, small, tmp_path / "b.onnx", 45, *cache)
+    assert "ranges in ranges.json" in again.json["dataset"] and m["raised"] > 0
+    assert (tmp_path / "a.onnx").read_bytes() == (tmp_path / "b.onnx").read_bytes()
+
+
+@pytest.mark.parametrize("types", [["--weight-type", "int8", "--activation-type", "int8"], ["--weight-type", "int8", "--per-channel"], ["--contrib-qdq"]],
+                         ids=["int8", "channels", "contrib"])
+def test_other_types(winml, tmp_path, small, types):
+    _, m = mix(winml, small, tmp_path / "out.onnx", 50, *types)
+    assert m["reached"] and m["raised"] > 0
+    wide = {t for t, _ in types_of(tmp_path / "out.onnx").values()}
+    assert wide == ({"int8", "int16"} if "--activation-type" in types else {"uint8", "uint16"})
