@@ -203,7 +203,10 @@ static bool rank(struct wml_quantize_run *r, struct wml_err *err)
     struct wml_samples_spec samples = wml_quantize_samples(r);
     samples.cx = NULL; /* what there is to tell, was told before */
     if (!a->rank && !a->html) return true;
-    return wml_rank_measure(r->cx, a->model, r->staged.path, &samples, &r->rank, err) || wml_wrap(err, "the ranking of tensors");
+    WML_VEC(struct wml_quant_mask) mask = {0};
+    for (size_t i = 0; i < r->n_steps; i++)
+        for (size_t k = 0; k < r->step[i].result.mask.len; k++) WML_PUSH_IN(&r->arena, &mask, r->step[i].result.mask.at[k]);
+    return wml_rank_measure(r->cx, a->model, r->staged.path, &samples, mask.at, mask.len, &r->rank, err) || wml_wrap(err, "the ranking of tensors");
 }
 
 static bool prepare(struct wml_quantize_run *r, const char *output, struct wml_err *err)

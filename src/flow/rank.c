@@ -124,12 +124,12 @@ static uint64_t count_of(const struct wml_tensor_view *v)
     return v->is_tensor && v->data && bits ? v->bytes / (bits / 8) : 0;
 }
 
-static void compare_cut(const struct wml_rank_pair *p, const struct views *v, uint64_t n, struct wml_compare *own)
+static void compare_cut(const struct wml_rank_pair *p, const struct wml_tensor_view *x, const struct wml_tensor_view *y, uint64_t n, struct wml_compare *sum)
 {
     for (uint64_t i = 0; i < n; i++) {
-        double a = wml_dtype_load((int)v->pre.dtype, v->pre.data, (size_t)i), b = wml_dtype_load((int)v->post.dtype, v->post.data, (size_t)i);
+        double a = wml_dtype_load((int)x->dtype, x->data, (size_t)i), b = wml_dtype_load((int)y->dtype, y->data, (size_t)i);
         a = isnan(a) ? a : fmin(fmax(a, p->low), p->high);
-        wml_compare_more(WML_F64, &a, WML_F64, &b, 1, own);
+        wml_compare_more(WML_F64, &a, WML_F64, &b, 1, sum);
     }
 }
 
@@ -141,10 +141,11 @@ static void look_at(void *arg)
         const struct wml_rank_pair *p = &l->r->pairs.v.at[l->from + i];
         struct wml_rank_row *row = &l->r->out->row.at[p->row];
         uint64_t n = count_of(&v->post);
-        if (count_of(&v->pre) == n && p->cuts) compare_cut(p, v, n, &row->own);
+        if (count_of(&v->pre) == n && p->cuts) compare_cut(p, &v->pre, &v->post, n, &row->own);
         else if (count_of(&v->pre) == n) wml_compare_more((int)v->pre.dtype, v->pre.data, (int)v->post.dtype, v->post.data, n, &row->own);
         row->has_total = row->has_total && count_of(&v->real) == n;
-        if (row->has_total) wml_compare_more((int)v->real.dtype, v->real.data, (int)v->post.dtype, v->post.data, n, &row->total);
+        if (row->has_total && p->masks) compare_cut(p, &v->real, &v->post, n, &row->total);
+        else if (row->has_total) wml_compare_more((int)v->real.dtype, v->real.data, (int)v->post.dtype, v->post.data, n, &row->total);
     }
 }
 
@@ -271,13 +272,13 @@ static void sort(struct wml_rank *out)
 }
 
 bool wml_rank_measure(struct wml_ctx *cx, const char *before, const char *after, const struct wml_samples_spec *samples,
-                      struct wml_rank *out, struct wml_err *err)
+                      const struct wml_quant_mask *mask, size_t n_masks, struct wml_rank *out, struct wml_err *err)
 {
     struct run r = {.cx = cx, .out = out};
     *out = (struct wml_rank){0};
     wml_note_progress(cx, "Ranking", NULL, 0, 0, NULL);
     bool ok = wml_onnx_load(before, &r.before.model, err) && wml_onnx_load(after, &r.after.model, err) &&
-              wml_rank_find(cx, r.before.model, r.after.model, out, &r.pairs, err) && (!r.pairs.v.len || run_groups(&r, samples, err));
+              wml_rank_find(cx, r.before.model, r.after.model, mask, n_masks, out, &r.pairs, err) && (!r.pairs.v.len || run_groups(&r, samples, err));
     wml_model_free(r.before.model);
     wml_model_free(r.after.model);
     if (ok) sort(out);

@@ -5,13 +5,14 @@
  * total:  the float model's value against the quantised model's: what has come together up to here.
  *
  * These are qdq_err and xmodel_err of ONNX Runtime's qdq_loss_debug, and the errors of its create_weight_matching, with
- * two differences: where the integers took over the work of a Relu or Clip, what that would have cut off is no loss; and
- * integers are not subtracted in their own 8 bits. */
+ * three differences: where the integers took over the work of a Relu or Clip, what that would have cut off is no loss; nor is
+ * it where masks end at a number that masks as well; and integers are not subtracted in their own 8 bits. */
 #ifndef WML_FLOW_RANK_H
 #define WML_FLOW_RANK_H
 
 #include "flow/compare.h"
 #include "flow/samples.h"
+#include "quant/quant.h"
 
 struct wml_rank_row {
     const char *name; /* as in the float model */
@@ -29,9 +30,9 @@ struct wml_rank {
 };
 
 /* before, after: files of the float and of the quantised model. Both run once per sample and group of values; a group
- * takes at most 256 MiB, or one value. A model without QuantizeLinear gives no rows. */
+ * takes at most 256 MiB, or one value. A model without QuantizeLinear gives no rows. mask: what the quantizer says of them. */
 bool wml_rank_measure(struct wml_ctx *cx, const char *before, const char *after, const struct wml_samples_spec *samples,
-                      struct wml_rank *out, struct wml_err *err);
+                      const struct wml_quant_mask *mask, size_t n_masks, struct wml_rank *out, struct wml_err *err);
 void wml_rank_release(struct wml_rank *r);
 
 #endif

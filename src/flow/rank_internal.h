@@ -9,8 +9,9 @@ struct wml_rank_pair { /* a quantised activation: values of the model's top grap
     size_t row;
     struct wml_value *pre, *post; /* before the QuantizeLinear, after the DequantizeLinear: of the quantised model */
     struct wml_value *real;       /* of the float model, or NULL */
-    bool cuts;                    /* its integers do what a Relu or Clip of the float model does, */
-    double low, high;             /* and these are their ends */
+    bool cuts;                    /* what lies beyond the ends of its integers is no loss: they do what a Relu or Clip of the */
+    double low, high;             /* float model does, or masks lie there (these ends; infinite: as it is) */
+    bool masks;                   /* those: in the float model, too */
 };
 
 struct wml_rank_pairs { WML_VEC(struct wml_rank_pair) v; }; /* in the arena of the rank */
@@ -20,7 +21,7 @@ struct wml_str wml_rank_name(const struct wml_node *dq);
 
 /* Rows for everything that `after` quantises, in the order of the graph, and the pairs among them; rows of constants are
  * complete. */
-bool wml_rank_find(struct wml_ctx *cx, struct wml_model *before, struct wml_model *after, struct wml_rank *out,
-                   struct wml_rank_pairs *pairs, struct wml_err *err);
+bool wml_rank_find(struct wml_ctx *cx, struct wml_model *before, struct wml_model *after, const struct wml_quant_mask *mask, size_t n_masks,
+                   struct wml_rank *out, struct wml_rank_pairs *pairs, struct wml_err *err);
 
 #endif

@@ -2,6 +2,8 @@
  * of the float model are found by the endings that quantizers add. */
 #include "flow/rank_internal.h"
 
+#include <math.h>
+
 #include "graph/edit.h"
 #include "graph/tensor.h"
 
@@ -12,6 +14,8 @@ struct finder {
     struct wml_model *before, *after;
     struct wml_rank *out;
     struct wml_rank_pairs *pairs;
+    const struct wml_quant_mask *mask;
+    struct wml_map masks; /* number + 1, by the value's name */
 };
 
 struct linear { /* how integers become reals */
@@ -60,6 +64,29 @@ static bool read_linear(struct finder *f, const struct wml_node *dq, size_t *n, 
     return true;
 }
 
+static const struct wml_quant_mask *mask_of(const struct finder *f, struct wml_str name)
+{
+    size_t at = (size_t)(uintptr_t)wml_map_get(&f->masks, name);
+    return at ? &f->mask[at - 1] : NULL;
+}
+
+struct ends { double low, high; };
+
+/* The reals of the lowest and of the highest integer. */
+static struct ends ends_of(const struct linear *l, size_t c, int type)
+{
+    const struct wml_dtype_info *info = wml_dtype_info(type);
+    double steps = (double)(UINT64_C(1) << info->bits), least = info->cls == WML_CLASS_INT ? -steps / 2 : 0, zero = l->zero ? (double)l->zero[c] : 0;
+    return (struct ends){(least - zero) * l->scale[c], (least + steps - 1 - zero) * l->scale[c]};
+}
+
+static double within(const struct wml_quant_mask *m, struct ends e, double v)
+{
+    if (isnan(v)) return v;
+    if (m->end[0]) v = fmax(v, e.low);
+    return m->end[1] ? fmin(v, e.high) : v;
+}
+
 /* The float constant behind the integers, of the same sizes; NULL: there is none. */
 static struct wml_tensor *float_constant(const struct finder *f, const struct wml_tensor *ints, struct wml_str name)
 {
@@ -83,7 +110,7 @@ static bool fit_channels(const struct wml_node *dq, const struct wml_tensor *t, 
 }
 
 static void compare_constant(const struct wml_tensor *real, const void *a, int dtype, const void *q, const struct linear *l, size_t count,
-                             struct wml_compare *out)
+                             const struct wml_quant_mask *mask, struct wml_compare *out)
 {
     float back[BLOCK];
     double orig[BLOCK];
@@ -94,6 +121,7 @@ static void compare_constant(const struct wml_tensor *real, const void *a, int d
             double steps = wml_dtype_load(dtype, q, at) - (l->zero ? (double)l->zero[c] : 0);
             back[i] = (float)steps * (float)l->scale[c];
             orig[i] = wml_dtype_load(real->dtype, a, at);
+            if (mask) orig[i] = within(mask, ends_of(l, c, dtype), orig[i]);
         }
         wml_compare_more(WML_F64, orig, WML_F32, back, n, out);
     }
@@ -117,7 +145,7 @@ static bool add_constant(struct finder *f, const struct wml_node *dq, struct wml
     add_row(f, (struct wml_rank_row){.kind = q->dtype == WML_I32 ? "bias" : "weight", .type = wml_dtype_name(q->dtype)}, name,
             out->uses ? out->uses->node : NULL);
     struct wml_rank_row *row = &f->out->row.at[f->out->row.len - 1];
-    compare_constant(real, a.ptr, q->dtype, b.ptr, &l, (size_t)count, &row->own);
+    compare_constant(real, a.ptr, q->dtype, b.ptr, &l, (size_t)count, mask_of(f, name), &row->own);
     return wml_check_cancel(f->cx, err);
 }
 
@@ -126,18 +154,19 @@ static bool is_cut(const struct wml_node *n)
     return wml_node_is(n, "Relu") || wml_node_is(n, "Clip");
 }
 
-static bool note_cut(struct finder *f, const struct wml_node *dq, int type, struct wml_rank_pair *p, struct wml_err *err)
+static bool note_cut(struct finder *f, const struct wml_node *dq, int type, const struct wml_quant_mask *mask, struct wml_rank_pair *p, struct wml_err *err)
 {
-    const struct wml_dtype_info *info = wml_dtype_info(type);
     struct linear l;
     size_t n;
-    if (!p->real || !is_cut(p->real->def) || !p->pre->def || wml_str_eq(p->pre->def->op_type, p->real->def->op_type)) return true;
+    bool cut = p->real && is_cut(p->real->def) && p->pre->def && !wml_str_eq(p->pre->def->op_type, p->real->def->op_type);
+    if (!cut && !mask) return true;
     if (!read_linear(f, dq, &n, &l, err)) return false;
-    if (n != 1 || !info->bits) return true;
-    double steps = (double)(UINT64_C(1) << info->bits), least = info->cls == WML_CLASS_INT ? -steps / 2 : 0, zero = l.zero ? (double)l.zero[0] : 0;
+    if (n != 1 || !wml_dtype_info(type)->bits) return true;
+    struct ends e = ends_of(&l, 0, type);
     p->cuts = true;
-    p->low = (least - zero) * l.scale[0];
-    p->high = (least + steps - 1 - zero) * l.scale[0];
+    p->masks = mask != NULL;
+    p->low = cut || mask->end[0] ? e.low : -INFINITY;
+    p->high = cut || mask->end[1] ? e.high : INFINITY;
     return true;
 }
 
@@ -158,22 +187,25 @@ static bool add_activation(struct finder *f, const struct wml_node *dq, struct w
     if (!real) real = wml_graph_find(f->before->graph, plain);
     struct wml_rank_pair p = {.row = f->out->row.len, .pre = pre, .post = post, .real = real};
     int type = z ? z->dtype : WML_U8;
-    if (!note_cut(f, dq, type, &p, err)) return false;
+    if (!note_cut(f, dq, type, mask_of(f, real ? real->name : name), &p, err)) return false;
     const struct wml_node *maker = real && real->def ? real->def : pre->def;
     add_row(f, (struct wml_rank_row){.kind = "activation", .type = wml_dtype_name(type), .has_total = real != NULL}, name, maker);
     WML_PUSH_IN(&f->out->arena, &f->pairs->v, p);
     return true;
 }
 
-bool wml_rank_find(struct wml_ctx *cx, struct wml_model *before, struct wml_model *after, struct wml_rank *out,
-                   struct wml_rank_pairs *pairs, struct wml_err *err)
+bool wml_rank_find(struct wml_ctx *cx, struct wml_model *before, struct wml_model *after, const struct wml_quant_mask *mask, size_t n_masks,
+                   struct wml_rank *out, struct wml_rank_pairs *pairs, struct wml_err *err)
 {
-    struct finder f = {.cx = cx, .before = before, .after = after, .out = out, .pairs = pairs};
-    for (struct wml_node *n = after->graph->first; n; n = n->next) {
+    struct finder f = {.cx = cx, .before = before, .after = after, .out = out, .pairs = pairs, .mask = mask};
+    bool ok = true;
+    for (size_t i = 0; i < n_masks; i++) wml_map_put(&f.masks, mask[i].value, (void *)(uintptr_t)(i + 1));
+    for (struct wml_node *n = after->graph->first; ok && n; n = n->next) {
         const struct wml_value *in = wml_node_in(n, 0);
         if (!wml_str_is(n->op_type, "DequantizeLinear") || !in) continue;
-        if (in->init ? !add_constant(&f, n, err) : in->def && wml_str_is(in->def->op_type, "QuantizeLinear") && !add_activation(&f, n, err))
-            return false;
+        if (in->init) ok = add_constant(&f, n, err);
+        else if (in->def && wml_str_is(in->def->op_type, "QuantizeLinear")) ok = add_activation(&f, n, err);
     }
-    return true;
+    wml_map_release(&f.masks);
+    return ok;
 }

@@ -264,6 +264,9 @@ void wml_qdq_masks(struct wml_qdq *q)
             t->end[side] = masked_end(&m, t->value, side, 0);
             if (!n++) first = t, first_end = t->end[side];
         }
+        if (!t->has_end[0] && !t->has_end[1]) continue;
+        struct wml_quant_mask mask = {.value = wml_arena_str(&q->model->arena, t->value->name), .end = {t->has_end[0], t->has_end[1]}};
+        WML_PUSH_IN(&q->model->arena, &q->run->result->mask, mask);
     }
     if (n)
         wml_quant_note(q->run, WML_STR("model"), "%zu values hold masks, enormous numbers or infinities (the first: '%.*s'): there they end at a number "

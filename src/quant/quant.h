@@ -54,6 +54,8 @@ struct wml_quant_env { /* callbacks may be NULL */
 
 struct wml_quant_note { struct wml_str subject, text; }; /* "node 'conv1'", "its bias stays float: ..." */
 
+struct wml_quant_mask { struct wml_str value; bool end[2]; }; /* beyond its lowest, its highest integer lie masks, on purpose */
+
 struct wml_quant_count { const char *name, *what; size_t n; }; /* "equalize", "Pairs of layers equalized" */
 
 struct wml_quant_result { /* lives in the model's arena */
@@ -61,6 +63,7 @@ struct wml_quant_result { /* lives in the model's arena */
     size_t q, dq;         /* QuantizeLinear (and DynamicQuantizeLinear), DequantizeLinear that were added */
     size_t weights;       /* initializers that were quantised or converted */
     WML_VEC(struct wml_quant_count) fit; /* what was done for accuracy */
+    WML_VEC(struct wml_quant_mask) mask;
     WML_VEC(struct wml_quant_note) note;
 };
 

@@ -147,3 +147,39 @@ def test_nothing_to_rank(winml, tmp_path):
     onnx.save(qdq_models.conv(), before)
     r = winml("quantize", "-m", before, "-o", tmp_path / "d.onnx", "-p", "dynamic", "--rank", 3)
     assert r.code == 0 and "Nothing to rank" in r.out
+
+
+@pytest.mark.parametrize("least", [-10000.0, float(np.finfo("f4").min)], ids=["thousands", "limit"])
+def test_masks_that_end_early_are_no_loss(winml, tmp_path, least):
+    """Real scores beside masks are compared as they are, masks up to the number at which they end."""
+    m = qdq_models.Maker(3)
+    x, keep = m.input("x", [2, 4, 8]), m.input("keep", [2, 1, 4])
+    off = m.node("Sub", [m.weight("one", values=np.array(1, "f")), keep])
+    off = m.node("Mul", [off, m.weight("least", values=np.array(least, "f"))], ["mask"])
+    scores = m.node("Add", [m.node("MatMul", [x, m.weight("w", 8, 4)]), off], ["scores"])
+    m.node("MatMul", [m.node("Softmax", [scores], axis=-1), m.weight("v", 4, 6)], ["y"])
+    before, after = tmp_path / "float.onnx", tmp_path / "ints.onnx"
+    onnx.save(m.build("y"), before)
+    rng = np.random.default_rng(1)
+    samples = [{"x": rng.standard_normal((2, 4, 8)).astype("f"), "keep": (rng.random((2, 1, 4)) < 0.6).astype("f")} for _ in range(3)]
+    data = save_samples(tmp_path / "samples", samples)
+    r = winml("quantize", "-m", before, "-o", after, "--calibration-data", data, "--rank", 5, "-f", "json")
+    assert r.code == 0, r.err
+    rows = {t["tensor"]: t for t in r.json["tensors"]}
+    assert all(rows[name]["own_sqnr_db"] is None or rows[name]["own_sqnr_db"] > 25 for name in ("least", "mask", "scores")), rows
+    values = {t.name: numpy_helper.to_array(t) for t in onnx.load(after).graph.initializer}
+    scale, zero = float(values["scores_scale"]), float(values["scores_zero_point"])
+    assert -zero * scale > -1000
+    probe = onnx.load(before)
+    probe.graph.output.append(onnx.helper.make_tensor_value_info("scores", onnx.TensorProto.FLOAT, None))
+    shown = onnx.load(after)
+    shown.graph.output.append(onnx.helper.make_tensor_value_info("scores_DequantizeLinear_Output", onnx.TensorProto.FLOAT, None))
+    onnx.save(probe, tmp_path / "probe.onnx")
+    onnx.save(shown, tmp_path / "shown.onnx")
+    real, ints = judge.session(str(tmp_path / "probe.onnx")), judge.session(str(tmp_path / "shown.onnx"))
+    signal = noise = 0
+    for s in samples:
+        a, b = real.run(None, s)[-1].astype("f8"), ints.run(None, s)[-1].astype("f8")
+        a = np.maximum(a, -zero * scale)
+        signal, noise = signal + (a ** 2).sum(), noise + ((a - b) ** 2).sum()
+    assert math.isclose(rows["scores"]["total_sqnr_db"], 10 * math.log10(signal / noise), abs_tol=0.05)
