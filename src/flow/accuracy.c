@@ -1,218 +1,219 @@
-/* The float model and the quantised one, sample by sample, output by output. Sums run over all samples, so that one of
- * small values counts little. */
-#include "flow/accuracy.h"
+/* The float model and the quantised one, output by output. One after the other, so that the weights of only one are in memory:
+ * the answers of the first are kept, in rounds of as many samples as need little room. Samples go side by side; what is
+ * summed up is, in their order. Sums run over all samples, so that one of small values counts little. */
+#include "flow/accuracy_internal.h"
 
 #include "base/num.h"
+#include "flow/oracle.h"
+#include "flow/watch.h"
+#include "graph/edit.h"
+#include "onnx/onnx.h"
+#include "os/crew.h"
 #include "os/sys.h"
-#include "ort/ort.h"
+#include "os/thread.h"
 
-static const uint64_t KEEP_BYTES = UINT64_C(256) << 20;
+static const uint64_t ROUND_BYTES = UINT64_C(64) << 20;
 
-struct wml_answers {
+struct run {
     struct wml_ctx *cx;
-    struct wml_arena arena;
-    struct wml_session *before;
+    const char *before, *after;
+    const struct wml_samples_spec *spec;
+    uint64_t start, budget_ms;
     struct wml_samples *samples;
-    const struct wml_io *output;
-    size_t n_outputs, n_samples;
-    bool keep;                     /* outputs, for models to come */
-    uint64_t kept_bytes;
-    struct wml_tensor_view **kept; /* by sample: its outputs, whose data are owned; NULL: not there */
+    size_t n, n_outputs;
+    unsigned workers;
+    struct wml_accuracy *out;
+    /* one round */
+    struct wml_session *session;
+    size_t from;
+    struct wml_tensor_view *answer; /* of `before`, on the heap: by sample of the round, by output */
+    struct wml_accuracy_row *row;   /* the same of both models */
+    struct wml_mutex *lock;         /* of what follows */
+    size_t end;                     /* number of the samples that are done, of the round */
+    uint64_t bytes;                 /* of the answers */
+    size_t begun;                   /* runs, for progress */
+    size_t failed;                  /* the first sample that could not be done, SIZE_MAX: none; out->failed says why */
 };
 
-static bool failed(struct wml_accuracy *out, enum wml_accuracy_failed what, struct wml_err *err)
+/* Sizes that stay open are for wml_flow_workers to judge. */
+static void count_workers(struct run *r, struct wml_model *m)
 {
-    out->failed = what;
-    return what == WML_ACCURACY_SAMPLES ? false : wml_wrap(err, what == WML_ACCURACY_RESULT ? "the result" : "the source");
+    struct wml_flow_oracle oracle = {.cx = r->cx};
+    struct wml_err open = {0};
+    size_t n_set;
+    (void)wml_flow_env(&oracle).infer_types(&oracle, m, &n_set, &open);
+    wml_flow_oracle_release(&oracle);
+    r->workers = wml_flow_workers(m, r->spec->count);
 }
 
-static bool open_file(struct wml_ctx *cx, const char *path, struct wml_session **out, struct wml_err *err)
+/* Few runs are not worth prepared copies of the weights: they stay in the file's map. */
+static bool open_before(struct run *r, struct wml_err *err)
 {
+    static const struct wml_pair config[] = {{"session.disable_prepacking", "1"}};
+    struct wml_model *m = NULL;
+    if (!wml_onnx_load(r->before, &m, err)) return false;
+    count_workers(r, m);
+    struct wml_session_opts opts = {.threads = wml_cpu_count() - r->workers + 1, .no_memory_plan = true, .config = config, .n_config = 1};
+    bool ok = wml_flow_session(r->cx, m, NULL, &opts, &r->session, err);
+    wml_model_free(m);
+    return ok;
+}
+
+/* The file itself: what was written is tried, not what was meant. */
+static bool open_after(struct run *r, struct wml_err *err)
+{
+    struct wml_model *m = NULL;
     struct wml_ort *ort;
-    struct wml_session_opts opts = {0};
-    struct wml_model_source source = {.path = path};
-    return wml_ort_open(cx, &ort, err) && wml_session_open(ort, &source, &opts, out, err);
+    struct wml_model_source source = {.path = r->after};
+    size_t n;
+    if (!wml_onnx_load(r->after, &m, err)) return false;
+    count_workers(r, m);
+    wml_model_free(m);
+    struct wml_session_opts opts = {.threads = wml_cpu_count() - r->workers + 1, .no_memory_plan = true};
+    if (!wml_ort_open(r->cx, &ort, err) || !wml_session_open(ort, &source, &opts, &r->session, err)) return false;
+    wml_session_outputs(r->session, &n);
+    return n == r->n_outputs || wml_fail(err, WML_E_VERIFY, "the result has %zu outputs, the source %zu", n, r->n_outputs);
 }
 
-static bool read_outputs(struct wml_run *run, size_t n, struct wml_tensor_view *out, struct wml_err *err)
+static bool open_samples(struct run *r, struct wml_err *err)
 {
-    bool ok = true;
-    for (size_t i = 0; ok && i < n; i++) ok = wml_run_output(run, i, &out[i], err);
-    return ok;
-}
-
-static void compare(const struct wml_tensor_view *before, const struct wml_tensor_view *after, struct wml_accuracy *out)
-{
-    for (size_t i = 0; i < out->row.len; i++) {
-        const struct wml_tensor_view *a = &before[i], *b = &after[i];
-        struct wml_accuracy_row *row = &out->row.at[i];
-        uint64_t n = 0;
-        bool same = a->is_tensor && b->is_tensor && a->data && b->data && a->rank == b->rank && wml_dtype_is_float((int)a->dtype) &&
-                    wml_dtype_is_float((int)b->dtype);
-        for (size_t k = 0; same && k < a->rank; k++) same = a->dim[k] == b->dim[k];
-        same = same && wml_dims_count(a->dim, a->rank, &n);
-        row->comparable = row->comparable && same;
-        if (row->comparable) wml_compare_more((int)a->dtype, a->data, (int)b->dtype, b->data, n, &row->c);
-    }
-}
-
-/* Copies the outputs of sample i, when there is room. */
-static bool keep(struct wml_answers *a, size_t i, const struct wml_tensor_view *view, struct wml_err *err)
-{
-    uint64_t bytes = a->kept_bytes;
-    for (size_t o = 0; o < a->n_outputs; o++) bytes += view[o].bytes;
-    if (!a->keep || bytes > KEEP_BYTES) return true;
-    struct wml_tensor_view *copy = a->kept[i] = WML_NEW_ARRAY(&a->arena, struct wml_tensor_view, a->n_outputs + 1);
-    for (size_t o = 0; o < a->n_outputs; o++) {
-        int64_t *dim = WML_NEW_ARRAY(&a->arena, int64_t, view[o].rank + 1);
-        void *data = view[o].data ? wml_big_alloc(view[o].bytes, err) : NULL;
-        if (view[o].data && !data) return false;
-        if (view[o].rank) memcpy(dim, view[o].dim, view[o].rank * sizeof *dim);
-        copy[o] = view[o];
-        copy[o].dim = dim;
-        copy[o].data = data ? memcpy(data, view[o].data, view[o].bytes) : NULL;
-    }
-    a->kept_bytes = bytes;
+    size_t n_inputs = 0;
+    const struct wml_io *input = wml_session_inputs(r->session, &n_inputs), *output = wml_session_outputs(r->session, &r->n_outputs);
+    wml_accuracy_start(r->out, output, r->n_outputs);
+    if (!wml_samples_open(r->spec, input, n_inputs, &r->samples, err)) return wml_accuracy_fail(r->out, WML_ACCURACY_SAMPLES, err);
+    r->n = wml_samples_count(r->samples);
     return true;
 }
 
-/* The feed in the types of the result's inputs: half floats, when those were asked for there as well. */
-static bool convert(const struct wml_session *other, const struct wml_feed *feed, struct wml_feed *out, struct wml_err *err)
+/* Of several that fail at once, the first sample is told. */
+static bool fail(struct run *r, size_t i, enum wml_accuracy_failed what, struct wml_err *err)
 {
-    size_t n = 0;
-    const struct wml_io *input = wml_session_inputs(other, &n);
-    for (size_t i = 0; i < feed->view.len; i++) {
-        struct wml_tensor_view v = feed->view.at[i];
-        uint64_t count = 0, bytes = 0;
-        if (i < n && input[i].dtype != v.dtype && wml_dims_count(v.dim, v.rank, &count) && wml_dtype_bytes((int)input[i].dtype, count, &bytes)) {
-            void *data = wml_big_alloc(bytes + 1, err);
-            if (!data) return false;
-            WML_PUSH(&out->owned, data);
-            for (uint64_t k = 0; k < count; k++) wml_dtype_store((int)input[i].dtype, data, (size_t)k, wml_dtype_load((int)v.dtype, v.data, (size_t)k));
-            v.dtype = input[i].dtype;
-            v.data = data;
-            v.bytes = (size_t)bytes;
-        }
-        WML_PUSH(&out->view, v);
+    struct wml_accuracy told = {0};
+    wml_accuracy_fail(&told, what, err);
+    wml_mutex_lock(r->lock);
+    if (i <= r->failed) {
+        r->failed = i;
+        r->out->failed = what;
     }
-    return true;
+    wml_mutex_unlock(r->lock);
+    return false;
 }
 
-static bool one_sample(struct wml_answers *a, struct wml_session *other, size_t i, uint64_t budget_ms, struct wml_accuracy *out, struct wml_err *err)
+/* Whether sample i of the round shall run; if not, the round ends before it. */
+static bool enter(struct run *r, size_t i, bool first)
 {
-    struct wml_feed feed = {0}, halved = {0};
-    struct wml_arena arena = {0};
-    struct wml_run *before = NULL, *after = NULL;
-    struct wml_tensor_view *x = a->kept[i], *y = WML_NEW_ARRAY(&arena, struct wml_tensor_view, a->n_outputs + 1);
-    bool ok = wml_samples_make(a->samples, i, &feed, err) || failed(out, WML_ACCURACY_SAMPLES, err);
-    if (ok && !x) {
-        x = WML_NEW_ARRAY(&arena, struct wml_tensor_view, a->n_outputs + 1);
-        ok = (wml_run_new(a->before, feed.view.at, feed.view.len, &before, err) && wml_run_watched(before, i ? 0 : budget_ms, err)) ||
-             failed(out, WML_ACCURACY_SOURCE_RUN, err);
-        ok = ok && read_outputs(before, a->n_outputs, x, err) && keep(a, i, x, err);
-    }
-    ok = ok && convert(other, &feed, &halved, err);
-    ok = ok && ((wml_run_new(other, halved.view.at, halved.view.len, &after, err) && wml_run_watched(after, 0, err)) ||
-                failed(out, WML_ACCURACY_RESULT, err)) &&
-         read_outputs(after, a->n_outputs, y, err);
-    if (ok) compare(x, y, out);
-    wml_run_free(before);
-    wml_run_free(after);
-    wml_feed_release(&halved);
+    wml_mutex_lock(r->lock);
+    uint64_t budget = r->budget_ms * 1000000 / (first ? 2 : 1); /* the second half is for the result */
+    bool late = budget && wml_now_ns() - r->start > budget, full = first && r->bytes > ROUND_BYTES;
+    if (i + r->from && (late || (i && full))) r->end = WML_MIN(r->end, i);
+    bool go = i < r->end;
+    if (go) wml_note_progress(r->cx, "Comparing", NULL, r->begun++, 2 * r->n, "runs");
+    wml_mutex_unlock(r->lock);
+    return go;
+}
+
+static bool run_one(struct run *r, size_t i, enum wml_accuracy_failed side, uint64_t limit_ms, struct wml_run **run, struct wml_err *err)
+{
+    struct wml_feed feed = {0}, fits = {0};
+    bool made = wml_check_cancel(r->cx, err) && wml_samples_make(r->samples, r->from + i, &feed, err);
+    bool ok = made && wml_accuracy_convert(r->session, &feed, &fits, err) &&
+              wml_run_new(r->session, fits.view.at, fits.view.len, run, err) && wml_run_watched(*run, limit_ms, err);
+    wml_feed_release(&fits);
     wml_feed_release(&feed);
-    wml_arena_release(&arena);
+    return ok || fail(r, i, made ? side : WML_ACCURACY_SAMPLES, err);
+}
+
+static bool answer(void *arg, size_t i, unsigned worker, struct wml_err *err)
+{
+    struct run *r = arg;
+    struct wml_run *run = NULL;
+    (void)worker;
+    if (!enter(r, i, true)) return true;
+    bool ok = run_one(r, i, WML_ACCURACY_SOURCE_RUN, r->from + i < r->workers ? r->budget_ms : 0, &run, err);
+    for (size_t k = 0; ok && k < r->n_outputs; k++) {
+        struct wml_tensor_view v;
+        ok = wml_run_output(run, k, &v, err);
+        if (!ok) break;
+        r->answer[i * r->n_outputs + k] = wml_view_copy(&v);
+        wml_mutex_lock(r->lock);
+        r->bytes += v.bytes;
+        wml_mutex_unlock(r->lock);
+    }
+    wml_run_free(run);
     return ok;
 }
 
-static bool open_answers(struct wml_ctx *cx, const char *before, const struct wml_samples_spec *samples, struct wml_answers *a,
-                         struct wml_accuracy *out, struct wml_err *err)
+static bool check(void *arg, size_t i, unsigned worker, struct wml_err *err)
 {
-    size_t n_inputs;
-    a->cx = cx;
-    if (!open_file(cx, before, &a->before, err)) return failed(out, WML_ACCURACY_SOURCE_LOAD, err);
-    const struct wml_io *input = wml_session_inputs(a->before, &n_inputs);
-    a->output = wml_session_outputs(a->before, &a->n_outputs);
-    if (!wml_samples_open(samples, input, n_inputs, &a->samples, err)) return failed(out, WML_ACCURACY_SAMPLES, err);
-    a->n_samples = wml_samples_count(a->samples);
-    a->kept = WML_NEW_ARRAY(&a->arena, struct wml_tensor_view *, a->n_samples);
+    struct run *r = arg;
+    struct wml_run *run = NULL;
+    (void)worker;
+    if (!enter(r, i, false)) return true;
+    bool ok = run_one(r, i, WML_ACCURACY_RESULT, 0, &run, err);
+    for (size_t k = 0; ok && k < r->n_outputs; k++) {
+        struct wml_tensor_view v;
+        ok = wml_run_output(run, k, &v, err);
+        if (ok) wml_accuracy_add(&r->row[i * r->n_outputs + k], &r->answer[i * r->n_outputs + k], &v);
+    }
+    wml_run_free(run);
+    return ok;
+}
+
+static void sum_up(struct run *r)
+{
+    for (size_t i = 0; i < r->end; i++)
+        for (size_t k = 0; k < r->n_outputs; k++) {
+            struct wml_accuracy_row *all = &r->out->row.at[k];
+            const struct wml_accuracy_row *one = &r->row[i * r->n_outputs + k];
+            all->comparable = all->comparable && one->comparable;
+            if (all->comparable) wml_compare_add(&all->c, &one->c);
+        }
+    r->out->samples += r->end;
+}
+
+static bool run_round(struct run *r, struct wml_err *err)
+{
+    size_t n = r->n - r->from, cells = n * r->n_outputs;
+    r->answer = wml_xcalloc(cells + 1, sizeof *r->answer);
+    r->row = wml_xcalloc(cells + 1, sizeof *r->row);
+    for (size_t i = 0; i < cells; i++) r->row[i] = (struct wml_accuracy_row){.comparable = true, .c = {.equal = true}};
+    r->bytes = 0;
+    r->end = n;
+    bool ok = wml_crew_run(r->workers, n, answer, r, err);
+    wml_session_close(r->session);
+    r->session = NULL;
+    ok = ok && (open_after(r, err) || wml_accuracy_fail(r->out, WML_ACCURACY_RESULT, err)) && wml_crew_run(r->workers, r->end, check, r, err);
+    wml_session_close(r->session);
+    r->session = NULL;
+    if (ok) sum_up(r);
+    for (size_t i = 0; i < cells; i++) wml_view_free(&r->answer[i]);
+    free(r->answer);
+    free(r->row);
+    return ok;
+}
+
+static bool run_rounds(struct run *r, struct wml_err *err)
+{
+    if (!open_before(r, err)) return wml_accuracy_fail(r->out, WML_ACCURACY_SOURCE_LOAD, err);
+    if (!open_samples(r, err)) return false;
+    for (; r->from < r->n; r->from += r->end) {
+        if (!r->session && !open_before(r, err)) return wml_accuracy_fail(r->out, WML_ACCURACY_SOURCE_LOAD, err);
+        if (!run_round(r, err)) return false;
+        if (!r->end || (r->budget_ms && wml_now_ns() - r->start > r->budget_ms * 1000000)) break;
+    }
     return true;
-}
-
-static bool compare_all(struct wml_answers *a, struct wml_session *after, uint64_t start, uint64_t budget_ms, struct wml_accuracy *out, struct wml_err *err)
-{
-    size_t n_after;
-    bool ok = true;
-    wml_session_outputs(after, &n_after);
-    if (n_after != a->n_outputs) return wml_fail(err, WML_E_VERIFY, "the result has %zu outputs, the source %zu", n_after, a->n_outputs);
-    for (size_t i = 0; i < a->n_outputs; i++) {
-        struct wml_accuracy_row row = {.name = wml_arena_cstr(&out->arena, wml_str(a->output[i].name)), .comparable = true, .c = {.equal = true}};
-        WML_PUSH(&out->row, row);
-    }
-    for (size_t i = 0; ok && i < a->n_samples; i++) {
-        if (i && budget_ms && wml_now_ns() - start > budget_ms * 1000000) break;
-        wml_note_progress(a->cx, "Comparing", NULL, i, a->n_samples, "samples");
-        ok = wml_check_cancel(a->cx, err) && one_sample(a, after, i, budget_ms, out, err);
-        if (ok) out->samples++;
-    }
-    return ok;
-}
-
-/* Nothing but the reason is left. */
-static void give_up(struct wml_accuracy *out)
-{
-    enum wml_accuracy_failed why = out->failed;
-    wml_accuracy_release(out);
-    out->failed = why;
 }
 
 bool wml_accuracy_measure(struct wml_ctx *cx, const char *before, const char *after, const struct wml_samples_spec *samples,
                           uint64_t budget_ms, struct wml_accuracy *out, struct wml_err *err)
 {
-    struct wml_answers *a = wml_xcalloc(1, sizeof *a);
-    struct wml_session *result = NULL;
-    uint64_t start = wml_now_ns();
+    struct run r = {.cx = cx, .before = before, .after = after, .spec = samples, .start = wml_now_ns(), .budget_ms = budget_ms, .out = out,
+                    .lock = wml_mutex_new(), .failed = SIZE_MAX};
     *out = (struct wml_accuracy){0};
-    bool ok = open_answers(cx, before, samples, a, out, err) && (open_file(cx, after, &result, err) || failed(out, WML_ACCURACY_RESULT, err)) &&
-              compare_all(a, result, start, budget_ms, out, err);
-    if (!ok) give_up(out);
-    wml_session_close(result);
-    wml_answers_close(a);
+    bool ok = run_rounds(&r, err);
+    wml_session_close(r.session);
+    wml_samples_close(r.samples);
+    wml_mutex_free(r.lock);
+    if (!ok) wml_accuracy_give_up(out);
     return ok;
-}
-
-bool wml_answers_open(struct wml_ctx *cx, const char *before, const struct wml_samples_spec *samples, struct wml_answers **out, struct wml_err *err)
-{
-    struct wml_answers *a = wml_xcalloc(1, sizeof *a);
-    struct wml_accuracy none = {0};
-    a->keep = true;
-    bool ok = open_answers(cx, before, samples, a, &none, err);
-    if (!ok) wml_answers_close(a);
-    *out = ok ? a : NULL;
-    return ok;
-}
-
-bool wml_answers_compare(struct wml_answers *a, struct wml_session *after, struct wml_accuracy *out, struct wml_err *err)
-{
-    *out = (struct wml_accuracy){0};
-    bool ok = compare_all(a, after, 0, 0, out, err);
-    if (!ok) give_up(out);
-    return ok;
-}
-
-void wml_answers_close(struct wml_answers *a)
-{
-    if (!a) return;
-    for (size_t i = 0; i < a->n_samples; i++)
-        for (size_t o = 0; a->kept[i] && o < a->n_outputs; o++) free((void *)(uintptr_t)a->kept[i][o].data);
-    wml_samples_close(a->samples);
-    wml_session_close(a->before);
-    wml_arena_release(&a->arena);
-    free(a);
-}
-
-void wml_accuracy_release(struct wml_accuracy *a)
-{
-    WML_VEC_RELEASE(&a->row);
-    wml_arena_release(&a->arena);
-    *a = (struct wml_accuracy){0};
 }

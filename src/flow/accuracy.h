@@ -27,8 +27,9 @@ struct wml_accuracy {
     enum wml_accuracy_failed failed;
 };
 
-/* before, after: files. Stops after budget_ms (0: no limit), but not before one sample is done; when the first run of
- * `before` takes longer than that, WML_E_TIMEOUT. false: nothing to release, out->failed says what it was. */
+/* before, after: files; the weights of one are in memory at a time. Stops after about budget_ms (0: no limit), but not before
+ * one sample is done; when one of the first runs of `before` takes longer than that, WML_E_TIMEOUT. The samples that were
+ * done are the first ones. false: nothing to release, out->failed says what it was. */
 bool wml_accuracy_measure(struct wml_ctx *cx, const char *before, const char *after, const struct wml_samples_spec *samples,
                           uint64_t budget_ms, struct wml_accuracy *out, struct wml_err *err);
 void wml_accuracy_release(struct wml_accuracy *a);

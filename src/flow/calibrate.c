@@ -2,11 +2,10 @@
  * What is gathered does not depend on the order of the samples' ends, so neither do the ranges. */
 #include "flow/calibrate.h"
 
-#include <stdatomic.h>
-
 #include "flow/ranges.h"
 #include "flow/watch.h"
 #include "graph/edit.h"
+#include "os/crew.h"
 #include "os/file.h"
 #include "os/path.h"
 #include "os/thread.h"
@@ -25,15 +24,9 @@ struct run {
     unsigned workers;
     bool shared; /* the workers have one state together: theirs would be too much memory */
     struct wml_mutex *stripe[STRIPES]; /* of the state, by wanted value */
-    atomic_size_t next; /* sample of this pass; wanted value at the end */
-    atomic_bool stop;
-    struct wml_mutex *lock; /* of the following, and of progress */
+    struct wml_mutex *lock; /* of progress */
     size_t begun;           /* samples, in all passes */
-    size_t failed;          /* 0: none, else the first sample that did, from 1 */
-    struct wml_err *err;
 };
-
-struct worker { struct run *r; unsigned number; };
 
 /* The observer: tag is {sample, worker}. */
 static void see(void *arg, int64_t slot, const int64_t *tag, const struct wml_tensor_view *v)
@@ -63,62 +56,36 @@ static bool one_sample(struct run *r, size_t i, unsigned worker, struct wml_err 
     return ok;
 }
 
-/* Of several samples that fail at once, the first is told, as if they had run one by one. */
-static void note_failure(struct run *r, size_t i, const struct wml_err *err)
+static bool look(void *arg, size_t i, unsigned worker, struct wml_err *err)
 {
+    struct run *r = arg;
     wml_mutex_lock(r->lock);
-    if (!r->failed || i < r->failed - 1) {
-        r->failed = i + 1;
-        *r->err = *err;
-        if (err->code != WML_E_CANCELLED) {
-            wml_wrap(r->err, "calibration, sample %zu", i + 1);
-            if (err->code == WML_E_UNSUPPORTED)
-                wml_hint(r->err, "--calibration-cache FILE gives ranges without a run of the model; -p dynamic, int4 and fp16 need none");
-            wml_hint(r->err, wml_samples_are_random(r->samples)
-                                 ? "--input-shape NAME=... gives open sizes the model can run with; --calibration-data gives real inputs"
-                                 : "`winml inspect -m MODEL` lists the inputs and their shapes");
-        }
-    }
+    wml_note_progress(r->cx, "Calibrating", r->method->name, r->begun++, wml_samples_count(r->samples) * r->method->passes, "samples");
     wml_mutex_unlock(r->lock);
-    atomic_store(&r->stop, true);
+    if (!wml_check_cancel(r->cx, err)) return false;
+    if (one_sample(r, i, worker, err)) return true;
+    if (err->code == WML_E_CANCELLED) return false;
+    wml_wrap(err, "calibration, sample %zu", i + 1);
+    if (err->code == WML_E_UNSUPPORTED)
+        wml_hint(err, "--calibration-cache FILE gives ranges without a run of the model; -p dynamic, int4 and fp16 need none");
+    return wml_hint(err, wml_samples_are_random(r->samples)
+                             ? "--input-shape NAME=... gives open sizes the model can run with; --calibration-data gives real inputs"
+                             : "`winml inspect -m MODEL` lists the inputs and their shapes");
 }
 
-static void work(void *arg)
+static bool run_samples(struct run *r, struct wml_err *err)
 {
-    const struct worker *w = arg;
-    struct run *r = w->r;
-    size_t n = wml_samples_count(r->samples);
-    for (size_t i; !atomic_load(&r->stop) && (i = atomic_fetch_add(&r->next, 1)) < n;) {
-        struct wml_err err = {0};
-        wml_mutex_lock(r->lock);
-        wml_note_progress(r->cx, "Calibrating", r->method->name, r->begun++, n * r->method->passes, "samples");
-        wml_mutex_unlock(r->lock);
-        if (!wml_check_cancel(r->cx, &err) || !one_sample(r, i, w->number, &err)) note_failure(r, i, &err);
-    }
+    while (wml_calib_pass(r->calib))
+        if (!wml_crew_run(r->workers, wml_samples_count(r->samples), look, r, err)) return false;
+    return true;
 }
 
-static void on_cores(struct run *r, unsigned n, void (*f)(void *worker), struct wml_arena *arena)
+static bool find_range(void *arg, size_t i, unsigned worker, struct wml_err *err)
 {
-    struct worker *worker = WML_NEW_ARRAY(arena, struct worker, n);
-    struct wml_thread **thread = WML_NEW_ARRAY(arena, struct wml_thread *, n);
-    atomic_store(&r->next, 0);
-    for (unsigned w = 0; w < n; w++) worker[w] = (struct worker){r, w};
-    for (unsigned w = 1; w < n; w++) (void)wml_thread_start(&thread[w], f, &worker[w], NULL); /* the first does its work then */
-    f(&worker[0]);
-    for (unsigned w = 1; w < n; w++) wml_thread_join(thread[w]);
-}
-
-static bool run_samples(struct run *r, struct wml_arena *arena, struct wml_err *err)
-{
-    r->err = err;
-    while (!r->failed && wml_calib_pass(r->calib)) on_cores(r, r->workers, work, arena);
-    return !r->failed;
-}
-
-static void find_range(void *arg)
-{
-    struct run *r = ((const struct worker *)arg)->r;
-    for (size_t i; (i = atomic_fetch_add(&r->next, 1)) < r->n;) r->range[i] = wml_calib_range(r->calib, i);
+    struct run *r = arg;
+    (void)worker, (void)err;
+    r->range[i] = wml_calib_range(r->calib, i);
+    return true;
 }
 
 static void count(size_t *n, char *first, size_t size, struct wml_str name)
@@ -129,7 +96,7 @@ static void count(size_t *n, char *first, size_t size, struct wml_str name)
 static void finish(struct run *r, struct wml_value *const *want, struct wml_arena *arena, struct wml_calibration *out)
 {
     r->range = WML_NEW_ARRAY(arena, struct wml_range, r->n + 1);
-    on_cores(r, wml_cpu_count(), find_range, arena);
+    (void)wml_crew_run(wml_cpu_count(), r->n, find_range, r, NULL);
     for (size_t i = 0; i < r->n; i++) {
         struct wml_extent e = wml_calib_extent(r->calib, i);
         wml_ranges_put(&out->ranges, want[i]->name, r->range[i]);
@@ -168,7 +135,7 @@ static bool measure(struct wml_ctx *cx, struct wml_model *m, struct wml_value *c
     }
     bool ok = r.calib && wml_flow_watch(cx, m, want, n_wanted, &observer, wml_cpu_count() - r.workers + 1, &r.session, err);
     const struct wml_io *input = ok ? wml_session_inputs(r.session, &n_inputs) : NULL;
-    ok = ok && wml_samples_open(&samples, input, n_inputs - 1, &r.samples, err) && run_samples(&r, &arena, err);
+    ok = ok && wml_samples_open(&samples, input, n_inputs - 1, &r.samples, err) && run_samples(&r, err);
     if (ok) {
         finish(&r, want, &arena, out);
         out->samples = wml_samples_count(r.samples);

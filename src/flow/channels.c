@@ -2,11 +2,11 @@
 #include "flow/channels.h"
 
 #include <math.h>
-#include <stdatomic.h>
 
 #include "flow/oracle.h"
 #include "flow/ranges.h"
 #include "onnx/onnx.h"
+#include "os/crew.h"
 #include "os/thread.h"
 
 struct run {
@@ -20,7 +20,6 @@ struct run {
 struct look { /* what the cores share while they look at one sample */
     struct run *r;
     struct wml_tensor_view *view;
-    atomic_size_t next;
 };
 
 /* Channels that lie side by side. */
@@ -70,10 +69,12 @@ void wml_channels_start(struct wml_model *m, struct wml_channels *c, size_t n)
     }
 }
 
-static void look_at(void *arg)
+static bool look_at(void *arg, size_t i, unsigned worker, struct wml_err *err)
 {
-    struct look *l = arg;
-    for (size_t i; (i = atomic_fetch_add(&l->next, 1)) < l->r->n;) wml_channels_add(&l->r->c[i], &l->view[i]);
+    const struct look *l = arg;
+    (void)worker, (void)err;
+    wml_channels_add(&l->r->c[i], &l->view[i]);
+    return true;
 }
 
 static bool one_sample(struct run *r, size_t i, struct wml_err *err)
@@ -85,13 +86,7 @@ static bool one_sample(struct run *r, size_t i, struct wml_err *err)
     bool ok = wml_samples_make(r->samples, i, &feed, err) && wml_run_new(r->session, feed.view.at, feed.view.len, &run, err) &&
               wml_run_watched(run, 0, err);
     for (size_t k = 0; ok && k < r->n; k++) ok = wml_run_output(run, r->output[k], &l.view[k], err);
-    if (ok) {
-        unsigned n = wml_cpu_count();
-        struct wml_thread **thread = WML_NEW_ARRAY(&arena, struct wml_thread *, n);
-        for (unsigned t = 1; t < n; t++) (void)wml_thread_start(&thread[t], look_at, &l, NULL); /* this one does the work of those that cannot */
-        look_at(&l);
-        for (unsigned t = 1; t < n; t++) wml_thread_join(thread[t]);
-    }
+    if (ok) (void)wml_crew_run(wml_cpu_count(), r->n, look_at, &l, NULL);
     wml_run_free(run);
     wml_feed_release(&feed);
     wml_arena_release(&arena);

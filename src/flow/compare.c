@@ -12,6 +12,13 @@ static void add(struct wml_compare *c, double x, double y)
     c->max_abs = fmax(c->max_abs, fabs(x - y));
 }
 
+static void finish(struct wml_compare *c)
+{
+    if (c->aa == 0 || c->bb == 0) c->cosine = c->aa == c->bb ? 1 : 0;
+    else c->cosine = c->dd == 0 ? 1 : c->ab / (sqrt(c->aa) * sqrt(c->bb));
+    c->sqnr_db = c->dd == 0 ? INFINITY : c->aa == 0 ? -INFINITY : 10 * log10(c->aa / c->dd);
+}
+
 void wml_compare_more(int dtype_a, const void *a, int dtype_b, const void *b, uint64_t n, struct wml_compare *all)
 {
     all->n += n;
@@ -23,9 +30,21 @@ void wml_compare_more(int dtype_a, const void *a, int dtype_b, const void *b, ui
         else if (!same) all->mismatched++;
         if (isfinite(x) && !isfinite(y)) all->not_finite++;
     }
-    if (all->aa == 0 || all->bb == 0) all->cosine = all->aa == all->bb ? 1 : 0;
-    else all->cosine = all->dd == 0 ? 1 : all->ab / (sqrt(all->aa) * sqrt(all->bb));
-    all->sqnr_db = all->dd == 0 ? INFINITY : all->aa == 0 ? -INFINITY : 10 * log10(all->aa / all->dd);
+    finish(all);
+}
+
+void wml_compare_add(struct wml_compare *all, const struct wml_compare *more)
+{
+    all->n += more->n;
+    all->mismatched += more->mismatched;
+    all->not_finite += more->not_finite;
+    all->equal = all->equal && more->equal;
+    all->max_abs = fmax(all->max_abs, more->max_abs);
+    all->aa += more->aa;
+    all->bb += more->bb;
+    all->ab += more->ab;
+    all->dd += more->dd;
+    finish(all);
 }
 
 void wml_compare(int dtype_a, const void *a, int dtype_b, const void *b, uint64_t n, struct wml_compare *out)

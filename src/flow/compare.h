@@ -19,6 +19,8 @@ struct wml_compare {
 void wml_compare(int dtype_a, const void *a, int dtype_b, const void *b, uint64_t n, struct wml_compare *out);
 /* The same over what *all has seen before as well; it starts as a comparison of no elements. */
 void wml_compare_more(int dtype_a, const void *a, int dtype_b, const void *b, uint64_t n, struct wml_compare *all);
+/* What was seen apart, put together. */
+void wml_compare_add(struct wml_compare *all, const struct wml_compare *more);
 /* The largest magnitude among the finite elements; 0: there is none. */
 double wml_largest(int dtype, const void *data, uint64_t n);
 

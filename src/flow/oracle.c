@@ -119,6 +119,7 @@ bool wml_flow_session(struct wml_ctx *cx, struct wml_model *m, const struct wml_
     struct wml_str folder;
     struct wml_ort *ort;
     bool ok = wml_ort_open(cx, &ort, err) && wml_onnx_skeleton(m, part, &skeleton, &folder, err);
+    wml_model_drop_all(m); /* what DERIVED weights were made of, was read for them; ONNX Runtime maps the files itself */
     if (ok) {
         struct wml_model_source s = wml_flow_source(&skeleton, folder, &dir);
         ok = wml_session_open(ort, &s, opts, out, err);

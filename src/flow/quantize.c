@@ -10,6 +10,7 @@
 #include "flow/source.h"
 #include "graph/edit.h"
 #include "graph/graph.h"
+#include "graph/store.h"
 #include "onnx/onnx.h"
 #include "opset/opset.h"
 #include "ops/ops.h"
@@ -184,6 +185,7 @@ static bool measure(struct wml_quantize_run *r, struct wml_err *err)
         r->accuracy_note = "not measured: ONNX Runtime's CPU kernels hardly take bfloat16";
     if (r->accuracy_note) return true;
     wml_model_ranges(r->model, &r->arena, &samples.feed);
+    wml_model_drop_all(r->model);
     if (wml_accuracy_measure(r->cx, a->model, r->staged.path, &samples, asked ? 0 : ACCURACY_AUTO_MS, &r->accuracy, &why)) return true;
     if (why.code == WML_E_CANCELLED || asked || !is_excused(r, &why)) {
         *err = why;

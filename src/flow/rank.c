@@ -9,6 +9,7 @@
 #include "graph/edit.h"
 #include "graph/graph.h"
 #include "onnx/onnx.h"
+#include "os/crew.h"
 #include "os/thread.h"
 
 static const uint64_t GROUP_BYTES = UINT64_C(256) << 20;
@@ -114,8 +115,7 @@ struct views { struct wml_tensor_view pre, post, real; };
 struct look {
     const struct run *r;
     const struct views *views;
-    size_t from, n;
-    atomic_size_t next;
+    size_t from;
 };
 
 static uint64_t count_of(const struct wml_tensor_view *v)
@@ -133,36 +133,33 @@ static void compare_cut(const struct wml_rank_pair *p, const struct wml_tensor_v
     }
 }
 
-static void look_at(void *arg)
+static bool look_at(void *arg, size_t i, unsigned worker, struct wml_err *err)
 {
-    struct look *l = arg;
-    for (size_t i; (i = atomic_fetch_add(&l->next, 1)) < l->n;) {
-        const struct views *v = &l->views[i];
-        const struct wml_rank_pair *p = &l->r->pairs.v.at[l->from + i];
-        struct wml_rank_row *row = &l->r->out->row.at[p->row];
-        uint64_t n = count_of(&v->post);
-        if (count_of(&v->pre) == n && p->cuts) compare_cut(p, &v->pre, &v->post, n, &row->own);
-        else if (count_of(&v->pre) == n) wml_compare_more((int)v->pre.dtype, v->pre.data, (int)v->post.dtype, v->post.data, n, &row->own);
-        row->has_total = row->has_total && count_of(&v->real) == n;
-        if (row->has_total && p->masks) compare_cut(p, &v->real, &v->post, n, &row->total);
-        else if (row->has_total) wml_compare_more((int)v->real.dtype, v->real.data, (int)v->post.dtype, v->post.data, n, &row->total);
-    }
+    const struct look *l = arg;
+    const struct views *v = &l->views[i];
+    const struct wml_rank_pair *p = &l->r->pairs.v.at[l->from + i];
+    struct wml_rank_row *row = &l->r->out->row.at[p->row];
+    uint64_t n = count_of(&v->post);
+    (void)worker, (void)err;
+    if (count_of(&v->pre) == n && p->cuts) compare_cut(p, &v->pre, &v->post, n, &row->own);
+    else if (count_of(&v->pre) == n) wml_compare_more((int)v->pre.dtype, v->pre.data, (int)v->post.dtype, v->post.data, n, &row->own);
+    row->has_total = row->has_total && count_of(&v->real) == n;
+    if (row->has_total && p->masks) compare_cut(p, &v->real, &v->post, n, &row->total);
+    else if (row->has_total) wml_compare_more((int)v->real.dtype, v->real.data, (int)v->post.dtype, v->post.data, n, &row->total);
+    return true;
 }
 
 static bool compare(struct run *r, size_t from, size_t to, struct wml_err *err)
 {
     struct views *views = WML_NEW_ARRAY(r->arena, struct views, to - from);
-    struct look l = {.r = r, .views = views, .from = from, .n = to - from};
-    struct wml_thread *helper = NULL;
+    struct look l = {.r = r, .views = views, .from = from};
     for (size_t i = from; i < to; i++) {
         const struct wml_rank_pair *p = &r->pairs.v.at[i];
         struct views *v = &views[i - from];
         if (!view_of(&r->after, p->pre, &v->pre, err) || !view_of(&r->after, p->post, &v->post, err)) return false;
         if (p->real && !view_of(&r->before, p->real, &v->real, err)) return false;
     }
-    if (wml_cpu_count() > 1) (void)wml_thread_start(&helper, look_at, &l, NULL);
-    look_at(&l);
-    wml_thread_join(helper);
+    (void)wml_crew_run(wml_cpu_count(), to - from, look_at, &l, NULL);
     return true;
 }
 

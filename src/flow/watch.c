@@ -80,10 +80,21 @@ uint64_t wml_flow_weight_bytes(const struct wml_model *m)
     return sum;
 }
 
+/* The CPU computes in float32: of weights in half precision every run makes a copy for itself. */
+static uint64_t half_bytes(const struct wml_model *m)
+{
+    uint64_t sum = 0, bytes;
+    for (size_t i = 0; i < m->graph->initializer.len; i++) {
+        const struct wml_tensor *t = m->graph->initializer.at[i];
+        if ((t->dtype == WML_F16 || t->dtype == WML_BF16) && wml_tensor_size(t, &bytes, NULL)) sum += 2 * bytes;
+    }
+    return sum;
+}
+
 unsigned wml_flow_workers(struct wml_model *m, size_t n)
 {
-    uint64_t live = wml_flow_live_bytes(m), room = WML_MAX(wml_flow_weight_bytes(m) / 8, LIVE_MIN);
-    uint64_t most = live ? room / live : OPEN_SIZES_WORKERS;
+    uint64_t live = wml_flow_live_bytes(m), half = half_bytes(m), room = WML_MAX(wml_flow_weight_bytes(m) / 8, LIVE_MIN);
+    uint64_t most = live || half > room ? room / (live + half) : OPEN_SIZES_WORKERS;
     most = WML_MIN(most, (uint64_t)wml_cpu_count());
     return (unsigned)WML_MAX(WML_MIN(most, (uint64_t)n), (uint64_t)1);
 }

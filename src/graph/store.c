@@ -80,6 +80,12 @@ void wml_model_drop(const struct wml_model *m, struct wml_span s)
     if (f && f->drop) f->drop(s);
 }
 
+void wml_model_drop_all(const struct wml_model *m)
+{
+    for (const struct wml_source *f = m->source; f; f = f->next)
+        if (f->drop) f->drop(f->bytes);
+}
+
 struct wml_source *wml_model_source_of(const struct wml_model *m, struct wml_span s)
 {
     for (struct wml_source *f = m->source; f; f = f->next) {

@@ -41,6 +41,8 @@ bool wml_model_source(struct wml_model *m, struct wml_str location, struct wml_s
 struct wml_source *wml_model_source_of(const struct wml_model *m, struct wml_span s);
 /* The bytes will not be read again soon: large ones of a file leave the process's memory. */
 void wml_model_drop(const struct wml_model *m, struct wml_span s);
+/* The same for all that was read of the files so far: before something else needs the memory. */
+void wml_model_drop_all(const struct wml_model *m);
 struct wml_source *wml_model_add_source(struct wml_model *m, const struct wml_source *s);
 void wml_model_own(struct wml_model *m, void *block); /* freed with the model */
 void wml_model_own_map(struct wml_model *m, struct wml_map *map);

@@ -211,7 +211,9 @@ static bool put_raw(struct encoder *e, const struct wml_pb_field *row, const str
     if (!raw_present(t)) return true;
     if (!put_tag(e, row, WML_PB_WIRE_LEN) || !put_varint(e, raw_size(t))) return false;
     if (t->payload != WML_PAYLOAD_DERIVED || t->view.ptr) return put(e, t->raw.ptr, t->raw.len);
-    return flush(e) && wml_tensor_produce(t, e->sink->write, e->sink->arg, e->err);
+    if (!flush(e) || !wml_tensor_produce(t, e->sink->write, e->sink->arg, e->err)) return false;
+    if (e->sink->made) e->sink->made(e->sink->arg, t);
+    return true;
 }
 
 static bool put_message(struct encoder *e, const struct wml_pb_message *type, void *msg);

@@ -50,10 +50,12 @@ enum { WML_PB_WIRE_VARINT = 0, WML_PB_WIRE_64 = 1, WML_PB_WIRE_LEN = 2, WML_PB_W
        WML_PB_WIRE_END = 4, WML_PB_WIRE_32 = 5 };
 enum { WML_PB_MAX_DEPTH = 100 };
 
-/* Where encoded bytes go. write returns false with *err set. */
+struct wml_tensor;
+/* Where encoded bytes go. write returns false with *err set; made tells that a DERIVED tensor was made, NULL: nobody asks. */
 struct wml_sink {
     void *arg;
     bool (*write)(void *arg, const void *bytes, size_t n, struct wml_err *err);
+    void (*made)(void *arg, const struct wml_tensor *t);
 };
 
 /* Fills msg (zeroed, or decoded before: then the two merge) from bytes, which must outlive it. */

@@ -63,6 +63,14 @@ static bool write_bytes(void *arg, const void *bytes, size_t n, struct wml_err *
     return true;
 }
 
+/* What a tensor was made of is hardly needed again; the memory would fill up with it. */
+static void drop_sources(void *arg, const struct wml_tensor *t)
+{
+    const struct out_sink *to = arg;
+    struct wml_span bytes;
+    if (t->derived->source && wml_tensor_peek(t->derived->source, &bytes)) wml_model_drop(to->s->m, bytes);
+}
+
 static bool add_bytes(void *arg, const void *bytes, size_t n, struct wml_err *err)
 {
     struct wml_buf *b = arg;
@@ -203,8 +211,11 @@ static bool write_tensor(struct saver *s, struct wml_tensor *t, struct wml_err *
     struct wml_span bytes;
     uint64_t n = size_of(t), align = n >= BIG ? ALIGN_BIG : ALIGN_SMALL;
     if (!wml_out_pad(&s->data, (s->data.offset + align - 1) / align * align, err)) return false;
-    if (t->payload == WML_PAYLOAD_DERIVED && !t->view.ptr)
-        return wml_tensor_open_sources(s->m, t, err) && wml_tensor_produce(t, write_bytes, &sink, err);
+    if (t->payload == WML_PAYLOAD_DERIVED && !t->view.ptr) {
+        if (!wml_tensor_open_sources(s->m, t, err) || !wml_tensor_produce(t, write_bytes, &sink, err)) return false;
+        drop_sources(&sink, t);
+        return true;
+    }
     return wml_tensor_bytes(s->m, t, &bytes, err) && write_bytes(&sink, bytes.ptr, bytes.len, err);
 }
 
@@ -230,7 +241,7 @@ static bool open_source(void *arg, struct wml_tensor *t)
 static bool write_model(struct saver *s, struct wml_err *err)
 {
     struct out_sink out = {s, &s->model};
-    struct wml_sink sink = {&out, write_bytes};
+    struct wml_sink sink = {&out, write_bytes, drop_sources};
     struct placing p = {s, err, false};
     return wml_model_each_tensor(s->m, open_source, &p) && wml_out_open(&s->model, s->path, err) &&
            wml_out_reserve(&s->model, s->saved.model_bytes, err) && wml_pb_encode(&wml_pb_model, s->m, &sink, err) &&
@@ -299,7 +310,7 @@ done:
 
 bool wml_onnx_encode(struct wml_model *m, struct wml_buf *out, struct wml_err *err)
 {
-    struct wml_sink sink = {out, add_bytes};
+    struct wml_sink sink = {.arg = out, .write = add_bytes};
     struct saver s = {.m = m};
     struct placing p = {&s, err, false};
     wml_model_sync(m);

@@ -205,7 +205,7 @@ bool wml_onnx_skeleton(struct wml_model *m, const struct wml_skeleton_opts *opts
 {
     static const struct wml_skeleton_opts whole;
     struct skeleton s = {.m = m, .o = opts ? opts : &whole, .err = err};
-    struct wml_sink sink = {buf, add_bytes};
+    struct wml_sink sink = {.arg = buf, .write = add_bytes};
     struct wml_model shadow;
     if (!s.o->n_only || m->function.len) wml_model_sync(m);
     shadow = *m;

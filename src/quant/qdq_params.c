@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "graph/graph.h"
+#include "graph/store.h"
 #include "quant/weight_search.h"
 
 static bool is_signed(enum wml_dtype type)
@@ -101,6 +102,7 @@ static bool measure(struct wml_qdq *q, struct wml_qdq_tensor *t, struct wml_err 
         *(t->axis < 0 || (int64_t)i > t->axis ? &inner : (int64_t)i == t->axis ? &t->n_held : &outer) *= (size_t)w->dims.at[i];
     t->held = WML_NEW_ARRAY(q->arena, struct wml_weight_range, t->n_held);
     wml_weight_ranges(wml_value_elem(t->value), bytes.ptr, outer, t->n_held, inner, t->held);
+    wml_model_drop(q->model, bytes);
     for (size_t i = 0; t->marked && i < t->n_held; i++)
         if (t->held[i].has_nan) leave(q, t, "it holds NaN");
     return true;

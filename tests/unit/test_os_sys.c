@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "base/arena.h"
+#include "os/crew.h"
 #include "os/sys.h"
 #include "os/thread.h"
 
@@ -156,10 +157,50 @@ static void test_threads(void **state)
     assert_true(wml_cpu_count() >= 1);
 }
 
+struct shares { struct wml_mutex *lock; size_t done[64], inside[4], fail_from, n; };
+
+static bool one_share(void *arg, size_t item, unsigned worker, struct wml_err *err)
+{
+    struct shares *s = arg;
+    wml_mutex_lock(s->lock);
+    assert_int_equal(s->inside[worker]++, 0);
+    s->done[item]++;
+    s->n++;
+    wml_mutex_unlock(s->lock);
+    wml_sleep_ms(item == s->fail_from ? 20 : 2); /* the first that fails ends last */
+    wml_mutex_lock(s->lock);
+    s->inside[worker]--;
+    wml_mutex_unlock(s->lock);
+    return item < s->fail_from || wml_fail(err, WML_E_IO, "item %zu", item);
+}
+
+static void test_crew(void **state)
+{
+    (void)state;
+    static const struct { unsigned workers; size_t n, fail_from; } row[] = {{4, 64, 64}, {1, 9, 9}, {4, 2, 2}, {3, 0, 0}, {4, 64, 5}, {1, 9, 3}};
+    for (size_t r = 0; r < WML_COUNT(row); r++) {
+        struct shares s = {.lock = wml_mutex_new(), .fail_from = row[r].fail_from};
+        struct wml_err err = {0};
+        bool fails = row[r].fail_from < row[r].n;
+        assert_true(wml_crew_run(row[r].workers, row[r].n, one_share, &s, &err) == !fails);
+        for (size_t i = 0; i < row[r].n; i++) assert_int_equal(s.done[i], fails && i > row[r].fail_from ? s.done[i] & 1 : 1);
+        if (fails) {
+            char text[32];
+            snprintf(text, sizeof text, "item %zu", row[r].fail_from);
+            assert_string_equal(err.msg, text);
+            assert_true(s.n <= row[r].fail_from + row[r].workers); /* no further one was begun */
+        } else {
+            assert_int_equal(err.code, 0);
+            assert_int_equal(s.n, row[r].n);
+        }
+        wml_mutex_free(s.lock);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_env),       cmocka_unit_test(test_clocks),   cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_crew), cmocka_unit_test(test_env),       cmocka_unit_test(test_clocks),   cmocka_unit_test(test_memory),
         cmocka_unit_test(test_libraries), cmocka_unit_test(test_terminal), cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
