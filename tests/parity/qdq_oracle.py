@@ -12,7 +12,9 @@ from onnxruntime.quantization.qdq_quantizer import QDQQuantizer
 class Better(QDQQuantizer):
     """Scales are raised for biases beside weights of every type, not of symmetric signed ones only, and by the scale that the
     input has, not by the one that its own range would give where it is a moved value. Ranges of half floats stay half floats.
-    What a Relu or Clip reads keeps its range where it is an output, too, and stays where a branch reads it."""
+    What a Relu or Clip reads keeps its range where it is an output, too; the operator stays where a branch reads that as well,
+    and where overrides of its output let more through than it does. A bias stays
+    float for the nodes that are excluded."""
 
     def scale_of(self, name, reader):
         """Of a value as `reader` reads it: from where it was moved, its own, or a constant's."""
@@ -49,8 +51,22 @@ class Better(QDQQuantizer):
             elif low.dtype != kind:
                 self.tensors_range[n] = TensorData(lowest=low.astype(kind), highest=high.astype(kind))
 
+    def _quantize_bias_tensors(self):
+        users = {b: [n for n in self.model.nodes() if b in n.input] for b in self.bias_to_quantize}
+        kept = {b: copy.deepcopy(self.model.get_initializer(b)) for b, nodes in users.items() if len(nodes) > 1}
+        super()._quantize_bias_tensors()
+        for b, tensor in kept.items():
+            self.model.add_initializer(tensor)
+            for n in self.model.nodes():
+                if list(n.output) == [b]:
+                    n.output[0] = f"{b}_DequantizeLinear_Output"
+                elif n.name == self.bias_to_quantize[b].node_name:
+                    n.input[2] = f"{b}_DequantizeLinear_Output"
+
     def try_replacing_upstream_output(self, upstream, output):
-        return upstream not in read_inside(self.model.graph()) and super().try_replacing_upstream_output(upstream, output)
+        asked = self.tensor_quant_overrides.get(output, [{}])[0]
+        cuts = not (asked.get("symmetric") or "scale" in asked or "rmin" in asked)
+        return cuts and upstream not in read_inside(self.model.graph()) and super().try_replacing_upstream_output(upstream, output)
 
 
 def read_inside(graph):

@@ -192,7 +192,7 @@ def test_overrides(quantize, tmp_path, case):
     ranges = qdq_models.ranges_of(model)
     asked = {**OVERRIDES[case], "add_qtype_converts": False}
     (tmp_path / "asked.json").write_text(json.dumps(asked))
-    want = ort_quantize(model, ranges, TensorQuantOverrides=ort_overrides(OVERRIDES[case]))
+    want = ort_quantize(model, ranges, quantizer=Better, TensorQuantOverrides=ort_overrides(OVERRIDES[case]))
     got, _ = quantize(model, ranges, "--overrides", tmp_path / "asked.json")
     assert_same(got, want)
     runs(got)
@@ -217,7 +217,7 @@ def test_mixed_precision(quantize, tmp_path, case):
     ranges = qdq_models.ranges_of(model)
     (tmp_path / "asked.json").write_text(json.dumps(asked))
     got, _ = quantize(model, ranges, "--overrides", tmp_path / "asked.json")
-    assert_same(got, ort_quantize(model, ranges, TensorQuantOverrides=with_fixer(model, asked)))
+    assert_same(got, ort_quantize(model, ranges, quantizer=Better, TensorQuantOverrides=with_fixer(model, asked)))
     runs(got)
 
 
@@ -239,6 +239,21 @@ def test_qnn(quantize, make, weight, activation, per_channel):
     got, _ = quantize(model, ranges, *flags(weight, activation, per_channel, None), "--ep", "qnn", "--no-verify-target")
     assert_same(got, want)
     runs(got)
+
+
+@pytest.mark.parametrize("weight,asked", [("int8", "QUInt8"), ("uint8", "QInt8"), ("int8", "QUInt4")])
+def test_qnn_with_another_type_of_one_weight(quantize, tmp_path, weight, asked):
+    """Whether weights are symmetric is decided by the type that most have."""
+    from onnxruntime.quantization import QuantType
+    from onnxruntime.quantization.execution_providers.qnn import get_qnn_qdq_config
+    model = qdq_models.conv()
+    ranges, overrides = qdq_models.ranges_of(model), {"w1": [{"quant_type": asked}]}
+    (tmp_path / "asked.json").write_text(json.dumps(overrides))
+    kind = {"int8": QuantType.QInt8, "uint8": QuantType.QUInt8}[weight]
+    c = get_qnn_qdq_config(model, None, weight_type=kind, init_overrides=ort_overrides(overrides))
+    want = ort_quantize(model, ranges, weight, op_types=c.op_types_to_quantize, quantizer=Better, ForceQuantizeNoInputCheck=False, **c.extra_options)
+    got, _ = quantize(model, ranges, *flags(weight, "uint8", False, None), "--ep", "qnn", "--overrides", tmp_path / "asked.json")
+    assert_same(got, want)
 
 
 HALF = [qdq_models.conv, qdq_models.conv_relu, qdq_models.gemm, qdq_models.norms, qdq_models.moves, qdq_models.shared, qdq_models.choices]
