@@ -80,7 +80,7 @@ static struct wml_qform constant_form(const struct wml_qdq *q, const struct wml_
     const struct wml_override *o = t->asked.n ? t->asked.channel : &none;
     struct wml_qform f = {.type = o->type ? o->type : t->weight ? q->weight : q->activation};
     enum wml_symmetry w = q->opts->symmetric_weight;
-    enum wml_dtype usual = q->qnn ? q->weight : f.type; /* QNN's rules fix the symmetry of weights before overrides change types */
+    enum wml_dtype usual = q->ep && q->ep->one_symmetry ? q->weight : f.type;
     bool symmetric = t->weight ? (w == WML_SYMMETRY_DEFAULT ? is_signed(usual) : w == WML_SYMMETRY_ON) : q->symmetric;
     *axis = o->has_axis ? o->axis : t->axis;
     if (o->has_axis && *axis < 0) *axis += wml_value_rank(t->value);

@@ -76,4 +76,4 @@ static void ask(struct wml_qdq *q)
     }
 }
 
-const struct wml_qdq_ep wml_qdq_ep_qnn = {.alias = "qnn", .min_range = 1e-4, .moves_follow = true, .ask = ask};
+const struct wml_qdq_ep wml_qdq_ep_qnn = {.alias = "qnn", .min_range = 1e-4, .moves_follow = true, .one_symmetry = true, .ask = ask};

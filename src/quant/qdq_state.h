@@ -62,6 +62,7 @@ struct wml_qdq_ep { /* what an EP wants of quantised models; one file each (qdq_
     const char *alias;  /* the first of its row in ep/ */
     double min_range;   /* smallest high - low of an activation; 0: none */
     enum wml_dtype weight8; /* of 8-bit weights whose type nobody named; 0: the precision's */
+    bool one_symmetry;  /* the usual type of weights decides whether all are symmetric, those of another type too */
     bool strips_wide;   /* takes 16-bit Q and DQ out and computes in floats: what cuts values off must stay beside them */
     const char *wide_note; /* to be said of 16-bit activations; NULL */
     bool moves_follow;  /* operators that only move values are quantised where a neighbour is, not by themselves */
