@@ -63,7 +63,9 @@ static bool matmul(struct wml_dynamic *d, struct wml_node *n)
 {
     struct wml_dynq x, w;
     if (n->n_in != 2 || !wml_dynamic_is_weight(n->in[1]) || !n->in[0]) return false;
-    if (!wml_dynamic_weight(d, n->in[1], wml_dynamic_type(d), d->r->opts->per_channel, &w)) return false;
+    /* Vectors have no columns, and for stacks of matrices kernels want scales of another shape. */
+    bool channels = d->r->opts->per_channel && wml_value_tensor(n->in[1])->dims.len == 2;
+    if (!wml_dynamic_weight(d, n->in[1], wml_dynamic_type(d), channels, &w)) return false;
     x = wml_dynamic_activation(d, n->in[0], n);
     replace(n, scaled(n, product(n, "MatMulInteger", &x, &w), &x, &w));
     return true;
@@ -126,8 +128,7 @@ static void dequantize_after(struct wml_dynamic *d, struct wml_node *n, const st
 {
     struct wml_model *m = d->r->model;
     struct wml_value *y = n->out[0];
-    struct wml_node *dq = wml_node_new(n->next, "", "DequantizeLinear");
-    if (!n->next) dq = wml_graph_append(n->graph, "", "DequantizeLinear");
+    struct wml_node *dq = n->next ? wml_node_new(n->next, "", "DequantizeLinear") : wml_graph_append(n->graph, "", "DequantizeLinear");
     dq->name = wml_model_unique(m, wml_arena_fmt(&m->arena, "%.*s_DequantizeLinear", WML_ARG(y->name)));
     wml_node_take_output(dq, 0, y);
     struct wml_value *q = wml_node_add_output(n, wml_arena_fmt(&m->arena, "%.*s_quantized", WML_ARG(y->name)));

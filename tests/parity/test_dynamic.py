@@ -143,6 +143,25 @@ def test_sixteen_bits_become_eight_and_it_is_said(winml, tmp_path):
     assert integers(tmp_path / "o.onnx")["w1_quantized"].dtype == np.int8
 
 
+def test_gather_that_is_the_last_node(winml, tmp_path):
+    m = build([helper.make_node("Relu", ["x"], ["z"], "r"), helper.make_node("Gather", ["t", "i"], ["y"], "g")], {"t": floats(20, 8)},
+              {"x": (TensorProto.FLOAT, [2]), "i": (TensorProto.INT64, [3])}, {"z": [2], "y": [3, 8]})
+    onnx.save(m, tmp_path / "m.onnx")
+    r = winml("quantize", "-m", tmp_path / "m.onnx", "-o", tmp_path / "o.onnx", "-p", "dynamic")
+    assert r.code == 0, r.err
+    assert [n.op_type for n in onnx.load(tmp_path / "o.onnx").graph.node] == ["Relu", "Gather", "DequantizeLinear"]
+
+
+@pytest.mark.parametrize("shape", [[6], [2, 6, 5]])
+def test_weights_without_columns_of_their_own(winml, tmp_path, shape):
+    """ONNX Runtime's tool gives these scales per channel, which its kernels do not take."""
+    m = build([helper.make_node("MatMul", ["x", "w"], ["y"], "m")], {"w": floats(*shape)}, {"x": (TensorProto.FLOAT, [2, 3, 6])}, {"y": [2, 3] + shape[2:]})
+    onnx.save(m, tmp_path / "m.onnx")
+    r = winml("quantize", "-m", tmp_path / "m.onnx", "-o", tmp_path / "o.onnx", "-p", "dynamic", "--per-channel", "-f", "json")
+    assert r.code == 0, r.err
+    assert r.json["accuracy"]["outputs"][0]["cosine"] > 0.99 and integers(tmp_path / "o.onnx")["w_scale"].shape == ()
+
+
 def test_excluded_nodes_stay(winml, tmp_path):
     onnx.save(chain(), tmp_path / "m.onnx")
     r = winml("quantize", "-m", tmp_path / "m.onnx", "-o", tmp_path / "o.onnx", "-p", "dynamic", "--exclude", "m[23]")
