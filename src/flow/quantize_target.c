@@ -226,11 +226,11 @@ static bool rounds(struct wml_quantize_run *r, struct wml_quantize_step *s, stru
     for (size_t i = 1; i < ROUNDS_MAX && (r->target.on > 0 || r->target.blamed); i++) {
         size_t keep = r->target.left.len, n = leave_refused(r, s, best->model);
         bool better;
-        if (!n) return true;
+        if (!n) break;
         if (2 * r->target.left.len > all) { /* it is the model that does not suit the target, not some nodes */
             r->target.refuses_most = true;
             r->target.left.len = keep;
-            return true;
+            break;
         }
         if (!again(r, s, run, best, &better, err)) return false;
         if (!better) return go_back(r, s, keep, best, err);
