@@ -72,16 +72,25 @@ static void row(struct wml_buf *b, const char *label, const char *value)
 static void identity(const struct wml_quantize_run *r, struct wml_buf *b)
 {
     char sizes[80];
+    struct wml_buf target = {0}, left = {0};
     snprintf(sizes, sizeof sizes, "%.1f MB, before %.1f MB", (double)r->staged.bytes_after / 1048576, (double)r->staged.bytes_before / 1048576);
     wml_buf_cstr(b, "<h2>What was done</h2>\n<table>\n");
     row(b, "Source", r->args->model);
     row(b, "Result", r->staged.output);
     row(b, "Precision", r->precision);
-    row(b, "Rules of", r->ep);
+    row(b, "Rules of", wml_quantize_rules(r));
+    if (r->args->has_target) {
+        wml_quantize_target_line(r, &target);
+        wml_quantize_left_line(r, &left);
+        row(b, "Target", wml_buf_text(&target));
+        row(b, "Left float", wml_buf_text(&left));
+    }
     row(b, "Ranges", r->args->method);
     row(b, "Calibrated with", r->calibration.data);
     row(b, "Size", sizes);
     wml_buf_cstr(b, "</table>\n");
+    wml_buf_release(&target);
+    wml_buf_release(&left);
 }
 
 static void page(const struct wml_quantize_run *r, struct wml_buf *b)

@@ -82,6 +82,9 @@ bool wml_quantize_by_placement(struct wml_quantize_run *r, struct wml_quantize_s
 bool wml_quantize_write(struct wml_quantize_run *r, struct wml_err *err);
 /* The EP whose rules were applied; NULL: none. */
 const char *wml_quantize_rules(const struct wml_quantize_run *r);
+/* "600 of 600 nodes on ...", or why that is not known; the nodes that stay float for it, or nothing. */
+void wml_quantize_target_line(const struct wml_quantize_run *r, struct wml_buf *out);
+void wml_quantize_left_line(const struct wml_quantize_run *r, struct wml_buf *out);
 void wml_quantize_put_target(const struct wml_quantize_run *r, struct wml_item *root);
 /* The HTML report, where one is asked for, as r->html, which has no name yet; the ranking is at hand. */
 bool wml_quantize_html(struct wml_quantize_run *r, struct wml_err *err);

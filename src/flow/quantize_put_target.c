@@ -49,18 +49,50 @@ static bool has_open_sizes(const struct wml_graph *g)
     return false;
 }
 
-static void put_count(struct wml_item *root, const struct wml_quantize_run *r, struct wml_str ep, bool simulated)
+static const struct wml_json_val *facts_of(const struct wml_quantize_run *r)
+{
+    return wml_json_get(r->target.reply ? wml_json_root(r->target.reply) : NULL, "target");
+}
+
+/* Absent: no EP is known. */
+static struct wml_str ep_of(const struct wml_quantize_run *r)
+{
+    struct wml_str ep = wml_json_get_str(facts_of(r), "ep");
+    return ep.ptr ? ep : wml_str(r->ep_row ? r->ep_row->name : r->args->target.ep);
+}
+
+static bool is_counted(const struct wml_quantize_target *t)
+{
+    return t->status && t->on >= 0;
+}
+
+void wml_quantize_target_line(const struct wml_quantize_run *r, struct wml_buf *out)
 {
     const struct wml_quantize_target *t = &r->target;
-    int64_t all = t->on + t->elsewhere - t->boundary;
+    struct wml_str ep = ep_of(r);
+    const char *what = wml_quantize_rules(r) ? "rules applied without asking" : "not asked what it takes";
+    if (!ep.ptr) ep = WML_STR("the device's EP");
+    if (is_counted(t))
+        wml_buf_fmt(out, "%" PRId64 " of %" PRId64 " nodes on %.*s%s%s", t->on, t->on + t->elsewhere - t->boundary, WML_ARG(ep),
+                    t->boundary ? " (boundary Q/DQ apart)" : "", wml_json_get_bool(facts_of(r), "simulated", false) ? ", simulated here" : "");
+    else if (!t->status) wml_buf_fmt(out, "%.*s: %s", WML_ARG(ep), what);
+    else if (strcmp(t->status, "not asked") == 0) wml_buf_fmt(out, "%.*s: %s: EP not on this machine", WML_ARG(ep), what);
+    else if (strcmp(t->status, "failed") == 0) wml_buf_fmt(out, "%.*s does not load the result", WML_ARG(ep));
+    else wml_buf_fmt(out, "%.*s loads the result; this ONNX Runtime does not tell which nodes it takes", WML_ARG(ep));
+}
+
+void wml_quantize_left_line(const struct wml_quantize_run *r, struct wml_buf *out)
+{
+    const struct wml_quantize_target *t = &r->target;
+    if (!t->left.len) return;
+    wml_buf_fmt(out, "%zu node%s refused as integers: ", t->left.len, t->left.len > 1 ? "s" : "");
+    put_names(out, t->left.at, t->left.len, NULL);
+}
+
+static void put_elsewhere(struct wml_item *root, const struct wml_quantize_run *r, struct wml_str ep)
+{
+    const struct wml_quantize_target *t = &r->target;
     struct wml_buf names = {0};
-    wml_item_fmt(root, NULL, "Target", "%" PRId64 " of %" PRId64 " nodes on %.*s%s%s", t->on, all, WML_ARG(ep),
-                 t->boundary ? " (boundary Q/DQ apart)" : "", simulated ? ", simulated here" : "");
-    if (t->on < all) wml_item_tone(root, WML_TONE_WARN);
-    put_names(&names, t->left.at, t->left.len, NULL);
-    if (t->left.len)
-        wml_item_fmt(root, NULL, "Left float", "%zu node%s refused as integers: %s", t->left.len, t->left.len > 1 ? "s" : "", wml_buf_text(&names));
-    names.len = 0;
     size_t n = put_names(&names, t->other.at, t->other.len, &t->left);
     if (n) wml_item_fmt(root, NULL, "On others", "%s", wml_buf_text(&names));
     if ((t->refuses_most || !t->on) && has_open_sizes(r->model->graph))
@@ -71,49 +103,44 @@ static void put_count(struct wml_item *root, const struct wml_quantize_run *r, s
     wml_buf_release(&names);
 }
 
-static void put_unasked(struct wml_item *root, const struct wml_quantize_run *r, struct wml_str ep)
+static void put_counts(struct wml_item *target, const struct wml_quantize_target *t)
 {
-    const struct wml_quantize_target *t = &r->target;
-    bool has_rules = wml_quantize_rules(r) != NULL;
-    const char *what = has_rules ? "rules applied without asking" : "not asked what it takes";
-    if (!t->status) wml_item_fmt(root, NULL, "Target", "%.*s: %s", WML_ARG(ep), what);
-    else if (strcmp(t->status, "not asked") == 0) wml_item_fmt(root, NULL, "Target", "%.*s: %s: EP not on this machine", WML_ARG(ep), what);
-    else if (strcmp(t->status, "failed") == 0) wml_item_fmt(root, NULL, "Target", "%.*s does not load the result", WML_ARG(ep));
-    else wml_item_fmt(root, NULL, "Target", "%.*s loads the result; this ONNX Runtime does not tell which nodes it takes", WML_ARG(ep));
-    if (t->status) wml_item_tone(root, WML_TONE_WARN);
-    if (t->note) wml_item_line(root, WML_TONE_WARN, "Warning: %s", t->note);
+    wml_item_int(target, "nodes", NULL, t->on + t->elsewhere - t->boundary, WML_SHOW_PLAIN);
+    wml_item_int(target, "nodes_on_target", NULL, t->on, WML_SHOW_PLAIN);
+    wml_item_int(target, "boundary_qdq", NULL, t->boundary, WML_SHOW_PLAIN);
+    wml_item_json(target, "placement", wml_json_get(wml_json_root(t->reply), "placement"));
+    put_nodes(target, "elsewhere", t->other.at, t->other.len);
 }
 
 void wml_quantize_put_target(const struct wml_quantize_run *r, struct wml_item *root)
 {
     const struct wml_quantize_target *t = &r->target;
-    const struct wml_json_val *reply = t->reply ? wml_json_root(t->reply) : NULL, *facts = wml_json_get(reply, "target");
+    const struct wml_json_val *facts = facts_of(r);
+    struct wml_buf line = {0};
     if (!r->args->has_target) {
         wml_item_null(root, "target", NULL);
         return;
     }
     struct wml_item *target = wml_item_object(root, "target", NULL);
-    struct wml_str ep = wml_json_get_str(facts, "ep"), device = wml_json_get_str(facts, "device");
-    bool simulated = wml_json_get_bool(facts, "simulated", false), known = t->status && t->on >= 0;
-    if (!ep.ptr) ep = wml_str(r->ep_row ? r->ep_row->name : r->args->target.ep);
+    struct wml_str ep = ep_of(r), device = wml_json_get_str(facts, "device");
     wml_item_str(target, "ep", NULL, ep);
-    if (!ep.ptr) ep = WML_STR("the device's EP");
     wml_item_str(target, "device", NULL, device.ptr ? device : wml_str(r->args->target.device));
-    wml_item_bool(target, "simulated", NULL, simulated);
+    wml_item_bool(target, "simulated", NULL, wml_json_get_bool(facts, "simulated", false));
     wml_item_str(target, "ep_version", NULL, wml_json_get_str(facts, "ep_version"));
     wml_item_cstr(target, "rules", NULL, wml_quantize_rules(r));
     wml_item_cstr(target, "status", NULL, t->status ? t->status : "not asked");
     wml_item_cstr(target, "reason", NULL, t->note);
-    if (known) {
-        wml_item_int(target, "nodes", NULL, t->on + t->elsewhere - t->boundary, WML_SHOW_PLAIN);
-        wml_item_int(target, "nodes_on_target", NULL, t->on, WML_SHOW_PLAIN);
-        wml_item_int(target, "boundary_qdq", NULL, t->boundary, WML_SHOW_PLAIN);
-        wml_item_json(target, "placement", wml_json_get(reply, "placement"));
-        put_nodes(target, "elsewhere", t->other.at, t->other.len);
-        put_count(root, r, ep, simulated);
-        if (t->note) wml_item_line(root, WML_TONE_WARN, "Warning: %s", t->note);
-    } else {
-        put_unasked(root, r, ep);
+    wml_quantize_target_line(r, &line);
+    wml_item_str(root, NULL, "Target", wml_buf_view(&line));
+    if (t->status && (!is_counted(t) || t->elsewhere > t->boundary)) wml_item_tone(root, WML_TONE_WARN);
+    if (t->note) wml_item_line(root, WML_TONE_WARN, "Warning: %s", t->note);
+    line.len = 0;
+    wml_quantize_left_line(r, &line);
+    if (line.len) wml_item_str(root, NULL, "Left float", wml_buf_view(&line));
+    wml_buf_release(&line);
+    if (is_counted(t)) {
+        put_counts(target, t);
+        put_elsewhere(root, r, ep);
     }
     wml_item_bool(target, "refuses_most", NULL, t->refuses_most);
     put_nodes(target, "left_in_float", t->left.at, t->left.len);

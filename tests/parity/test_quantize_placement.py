@@ -74,6 +74,14 @@ def test_what_is_refused_stays_float(winml, tmp_path, refused, left):
     assert j["accuracy"]["outputs"][0]["cosine"] > 0.98
 
 
+def test_the_html_report_has_it(winml, tmp_path):
+    need_vnpu()
+    source, page = net(tmp_path / "m.onnx", ["Sigmoid", "Erf"]), tmp_path / "r.html"
+    quantize(winml, source, tmp_path / "q.onnx", *VNPU, "--ep-options", "refuse_ops=Erf", "--report", page)
+    text = page.read_text()
+    assert "nodes on VirtualNPUExecutionProvider, simulated here" in text and "1 node refused as integers" in text and "Rules of" not in text
+
+
 def test_the_options_that_switch_it_off(winml, tmp_path):
     need_vnpu()
     source, out = net(tmp_path / "m.onnx", ["Sigmoid", "Erf"]), tmp_path / "q.onnx"
