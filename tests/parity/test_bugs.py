@@ -167,3 +167,36 @@ def test_unused_goes(winml, tmp_path):
 def test_odd_dims_with_a_shape(winml, tmp_path):
     m, d = optimized(winml, tmp_path, "odd_dims", "--input-shape", "x=1,3,8,8")
     assert [v.dim_value for v in m.graph.input[0].type.tensor_type.shape.dim] == [1, 3, 8, 8]
+
+
+LEAST = {"w8a8": 25, "fp16": 55, "int4": 15, "dynamic": 30}  # dB
+CANNOT = ("nothing can be quantised", "quantised already", "no MatMul with", "with a constant float32 weight", "that could become float16",
+          "dynamic quantization needs opset 11")
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_quantize(winml, tmp_path, name):
+    """Refused for a reason that is known beforehand, or whole: checked, loads, answers like the source, the same bytes twice."""
+    source, out = bug(name), tmp_path / "q.onnx"
+    for precision, least in LEAST.items():
+        out.unlink(missing_ok=True)
+        r = winml("quantize", "-m", source, "-o", out, "-p", precision, "-f", "json")
+        no_leftovers(tmp_path)
+        assert out.exists() == (r.code == 0)
+        if name in COMPILED:
+            assert r.code == 2 and "already compiled for QNNExecutionProvider" in r.json["error"]["message"]
+        elif name in BROKEN:
+            assert r.code == 1 and BROKEN[name] in r.json["error"]["message"] and "\n" not in r.json["error"]["message"]
+        elif name in NO_KERNEL and precision == "w8a8":
+            assert r.code == 3 and "no operator Magic" in r.json["error"]["message"]
+        elif r.code:
+            assert r.code == 1 and any(c in r.json["error"]["message"] for c in CANNOT) and "Hint: " in r.err, r.err
+        else:
+            check(str(out))
+            rows = r.json["accuracy"].get("outputs", [])
+            assert rows or name in NO_KERNEL | {"b73_equal_node_names"}
+            assert all(row.get("sqnr_db") is None or row["sqnr_db"] > least for row in rows), rows
+            if precision == "w8a8":
+                first = out.read_bytes()
+                assert winml("quantize", "-m", source, "-o", out, "-p", precision, "--overwrite").code == 0
+                assert out.read_bytes() == first

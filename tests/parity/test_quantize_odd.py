@@ -424,3 +424,27 @@ def test_folders_and_files_without_samples(quantize, tmp_path):
         make(tmp_path / name)
         r = quantize(model, "w8a8", "--calibration-data", tmp_path / name, code=1)
         assert name in r.err and "Hint: " in r.err, r.err
+
+
+def test_weights_beyond_2_gib(winml, tmp_path):
+    """Offsets and sizes past 32 bits. The file is sparse: 2.2 GB of zeros with a few numbers behind the first 2 GiB."""
+    k, n = 34000, 16384
+    first = np.full(n, 0.5, "f")
+    g = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"], "mm")], "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, k])],
+                          [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, n])],
+                          [TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[k, n], data_location=TensorProto.EXTERNAL)])
+    e = g.initializer[0].external_data.add()
+    e.key, e.value = "location", "w.bin"
+    onnx.save(helper.make_model(g, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "m.onnx")
+    with open(tmp_path / "w.bin", "wb") as f:
+        f.seek((k - 1) * n * 4)
+        f.write(first.tobytes())
+    r = winml("quantize", "-m", tmp_path / "m.onnx", "-o", tmp_path / "o.onnx", "-p", "int4", "-f", "json")
+    assert r.code == 0, r.err
+    assert r.json["size_before"] > 2**31 and "above 2 GiB" in r.json["accuracy"]["note"] and r.json["size_after"] < r.json["size_before"] / 7
+    m = onnx.load(tmp_path / "o.onnx", load_external_data=False)
+    packed = next(t for t in m.graph.initializer if t.name == "w_Q4")
+    place = {e.key: e.value for e in packed.external_data}
+    ints = np.memmap(tmp_path / place["location"], np.uint8, "r", int(place["offset"]), tuple(packed.dims))
+    last = (k - 1) % 128
+    assert (ints[:, -1, last // 2] >> 4 * (last % 2) & 15 == 0).all() and (ints[:, 0] == 0x88).all()
