@@ -214,13 +214,13 @@ bool wml_quantize_mix(struct wml_quantize_run *r, struct wml_quantize_step *s, s
         s->result = best.result;
         r->mixed.sqnr_db = best.sqnr_db;
         r->mixed.reached = best.sqnr_db >= r->mixed.goal_db;
-        r->mixed.nodes = best.result.nodes;
+        r->mixed.nodes = best.count.all_nodes;
         r->mixed.wide_nodes = best.count.nodes;
         r->mixed.activations = best.count.activations;
         r->mixed.constants = best.count.constants;
         if (!r->mixed.reached)
             wml_quantize_warn(r, "the goal of %.4g dB was not reached: the best is %.2f dB, with %zu of %zu tensors raised. Try --per-channel, "
-                                 "--method mse, more --samples, -p w8a16, or a lower --target-sqnr",
+                                 "--method mse, --equalize, --bias-correction, more or other samples, or a lower --target-sqnr",
                               r->mixed.goal_db, r->mixed.sqnr_db, best.raised, x.part.len);
     } else {
         drop(&best);

@@ -31,7 +31,7 @@ struct wml_mixed { /* what was found; zero: nobody asked */
     size_t parts;                      /* that could be raised */
     size_t runs;                       /* that weighed them */
     size_t activations, constants;     /* with 16 bits in the end, those that follow a raised neighbour included */
-    size_t nodes, wide_nodes;          /* quantised ones; those in 16 bits */
+    size_t nodes, wide_nodes;          /* of the float model, when some were raised; those in 16 bits */
     WML_VEC(struct wml_mixed_step) step;
     WML_VEC(struct wml_mixed_raised) raised; /* in the order in which they were */
 };

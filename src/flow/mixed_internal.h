@@ -54,7 +54,7 @@ void wml_mixed_order(struct wml_mixed_search *x);
 /* The user's overrides say its type, or a scale of a type: it is left as it is. */
 bool wml_mixed_is_fixed(const struct wml_quant_overrides *user, const struct wml_value *v);
 
-struct wml_mixed_count { size_t activations, constants, nodes; };
+struct wml_mixed_count { size_t activations, constants, nodes, all_nodes; }; /* in 16 bits; all: with float outputs */
 /* mixed_raise.c: what makes the first n parts 16 bits wide, asked of m, a copy of the float model, which may get copies of
  * constants. In m's arena. */
 struct wml_quant_overrides *wml_mixed_raise(struct wml_mixed_search *x, struct wml_model *m, size_t n, struct wml_mixed_count *count);

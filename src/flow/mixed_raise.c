@@ -168,15 +168,14 @@ static void take_user(struct raise *a)
     a->out->no_converts = true;
 }
 
-static size_t count_nodes(const struct raise *a)
+static void count_nodes(const struct raise *a)
 {
-    size_t n = 0;
     for (const struct wml_node *node = a->m->graph->first; node; node = node->next) {
         bool real = false;
         for (size_t i = 0; i < node->n_out; i++) real |= node->out[i] && is_real(node->out[i]);
-        n += real && a->wide[node->mark];
+        a->count->nodes += real && a->wide[node->mark];
+        a->count->all_nodes += real;
     }
-    return n;
 }
 
 struct wml_quant_overrides *wml_mixed_raise(struct wml_mixed_search *x, struct wml_model *m, size_t n, struct wml_mixed_count *count)
@@ -195,6 +194,6 @@ struct wml_quant_overrides *wml_mixed_raise(struct wml_mixed_search *x, struct w
     for (struct wml_value *v = m->graph->first_value; v; v = v == last ? NULL : v->next) /* not the copies that are added */
         if (is_real(v) && !(v->init && wml_value_is_constant(v))) raise_activation(&a, v);
     for (i = 0; i < x->constant.len; i++) raise_constant(&a, &x->constant.at[i]);
-    count->nodes = count_nodes(&a);
+    count_nodes(&a);
     return a.out;
 }

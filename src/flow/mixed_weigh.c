@@ -8,8 +8,9 @@
 #include "flow/watch.h"
 #include "os/thread.h"
 
-/* Noise is a mean over all elements of the outputs: few samples tell the order. */
+/* Noise is a mean over all elements of the outputs: few samples tell the order, and of large inputs one. */
 enum { SAMPLES = 2 };
+static const uint64_t LARGE_INPUT = UINT64_C(1) << 20;
 
 struct weigh {
     struct wml_mixed_search *x;
@@ -188,6 +189,17 @@ static void sum_up(struct weigh *w)
     x->n_outputs = w->n_outputs;
 }
 
+static bool count_samples(struct weigh *w, struct wml_err *err)
+{
+    struct wml_feed feed = {0};
+    uint64_t bytes = 0;
+    bool ok = wml_samples_make(w->samples, 0, &feed, err);
+    for (size_t i = 0; i < feed.view.len; i++) bytes += feed.view.at[i].bytes;
+    wml_feed_release(&feed);
+    w->n_samples = bytes > LARGE_INPUT ? 1 : WML_MIN(wml_samples_count(w->samples), (size_t)SAMPLES);
+    return ok;
+}
+
 bool wml_mixed_weigh(struct wml_mixed_search *x, struct wml_err *err)
 {
     struct wml_err failed = {0};
@@ -195,9 +207,8 @@ bool wml_mixed_weigh(struct wml_mixed_search *x, struct wml_err *err)
     unsigned workers = wml_flow_workers(x->base, x->part.len);
     size_t n_in;
     bool ok = wml_mixed_noise_open(x, wml_cpu_count() - workers + 1, &w.noise, err);
-    if (ok) ok = wml_samples_open(&x->samples, wml_session_inputs(w.noise.session, &n_in), w.noise.n_inputs, &w.samples, err);
+    ok = ok && wml_samples_open(&x->samples, wml_session_inputs(w.noise.session, &n_in), w.noise.n_inputs, &w.samples, err) && count_samples(&w, err);
     if (ok) {
-        w.n_samples = WML_MIN(wml_samples_count(w.samples), (size_t)SAMPLES);
         w.n_outputs = w.noise.n_outputs;
         w.signal = WML_NEW_ARRAY(x->arena, double, w.n_samples * w.n_outputs + 1);
         w.sum = wml_arena_zalloc(x->arena, wml_array_size(w.n_samples * w.n_outputs + 1, w.n_parts * sizeof(double)));

@@ -29,14 +29,15 @@ def source_of(name, folder):
 
 # Cosines are those of plain minmax with a scale per tensor, less a margin: 8 bits are few for a BERT.
 @pytest.mark.parametrize("name, precision, cosine", [("ocr-cls", "w8a8", 0.99), ("ocr-cls", "w8a16", 0.99), ("ocr-rec", "w8a8", 0.97),
-                                                     ("ocr-rec", "w8a16", 0.97), ("minilm", "w8a8", 0.6), ("minilm", "w8a16", 0.97)])
+                                                     ("ocr-rec", "w8a16", 0.97), ("minilm", "w8a8", 0.6), ("minilm", "w8a16", 0.97),
+                                                     ("minilm", "mixed", 0.994)])
 def test_the_npu_takes_the_whole_model(winml, tmp_path, name, precision, cosine):
     need_qnn()
     source, sizes, data = source_of(name, tmp_path)
     small, ints, out = tmp_path / "small.onnx", tmp_path / "ints.onnx", tmp_path / "out.onnx"
     r = winml("optimize", "-m", source, "-o", small, *sizes, *NPU, "--no-verify-target")
     assert r.code == 0, r.err
-    r = winml("quantize", "-m", small, "-o", ints, "-p", precision, *data, *NPU, "-f", "json")
+    r = winml("quantize", "-m", small, "-o", ints, "-p", *(["w8a8", "--auto-mixed"] if precision == "mixed" else [precision]), *data, *NPU, "-f", "json")
     assert r.code == 0, r.err
     assert r.json["qdq_nodes_inserted"] > 100 and r.json["accuracy"]["outputs"][0]["cosine"] > cosine
     target = r.json["target"]
