@@ -164,14 +164,23 @@ static bool search(struct wml_mixed_search *x, struct trial *best, struct wml_er
     return bisect(x, fails, n, best, err);
 }
 
-static void note_raised(struct wml_mixed_search *x, const struct trial *best)
+static void note_weighed(struct wml_mixed_search *x)
 {
     struct wml_mixed *out = x->out;
-    for (size_t i = 0; i < best->raised; i++) {
+    for (size_t i = 0; i < x->part.len; i++) {
         const struct wml_mixed_part *p = &x->part.at[i];
-        struct wml_mixed_raised row = {.kind = p->constant ? "weight" : "activation", .noise_db = p->score > 0 ? -10 * log10(p->score) : INFINITY};
-        row.name = wml_arena_cstr(&out->arena, p->member.at[0].value->name);
-        WML_PUSH_IN(&out->arena, &out->raised, row);
+        struct wml_mixed_raised *row = WML_NEW(&out->arena, struct wml_mixed_raised);
+        *row = (struct wml_mixed_raised){.kind = p->constant ? "weight" : "activation", .noise_db = p->score > 0 ? -10 * log10(p->score) : INFINITY};
+        row->name = wml_arena_cstr(&out->arena, p->member.at[0].value->name);
+        for (size_t k = 0; k < p->member.len; k++) wml_map_put(&out->weighed, wml_arena_str(&out->arena, p->member.at[k].value->name), row);
+    }
+}
+
+static void note_raised(struct wml_mixed_search *x, const struct trial *best)
+{
+    for (size_t i = 0; i < best->raised; i++) {
+        const struct wml_mixed_raised *row = wml_map_get(&x->out->weighed, x->part.at[i].member.at[0].value->name);
+        WML_PUSH_IN(&x->out->arena, &x->out->raised, *row);
     }
 }
 
@@ -185,6 +194,7 @@ static bool raise_some(struct wml_mixed_search *x, bool corrected, struct trial 
     if (!wml_mixed_weigh(x, err)) return false;
     x->plain = NULL; /* it may go */
     wml_mixed_order(x);
+    note_weighed(x);
     if (!search(x, best, err) || (corrected && best->raised && !correct_best(x, best, err))) return false;
     note_raised(x, best);
     return true;
@@ -233,6 +243,7 @@ bool wml_quantize_mix(struct wml_quantize_run *r, struct wml_quantize_step *s, s
 
 void wml_mixed_release(struct wml_mixed *m)
 {
+    wml_map_release(&m->weighed);
     wml_arena_release(&m->arena);
     *m = (struct wml_mixed){0};
 }

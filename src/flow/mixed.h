@@ -9,6 +9,7 @@
 #ifndef WML_FLOW_MIXED_H
 #define WML_FLOW_MIXED_H
 
+#include "base/map.h"
 #include "base/vec.h"
 
 /* The goal when none is named: noise of 1 % of the signal's power, which is a cosine of about 0.995. */
@@ -33,6 +34,7 @@ struct wml_mixed { /* what was found; zero: nobody asked */
     size_t activations, constants;     /* with 16 bits in the end, those that follow a raised neighbour included */
     size_t nodes, wide_nodes;          /* of the float model, when some were raised; those in 16 bits */
     WML_VEC(struct wml_mixed_step) step;
+    struct wml_map weighed; /* name of every tensor that could be raised -> its struct wml_mixed_raised, that of its part */
     WML_VEC(struct wml_mixed_raised) raised; /* in the order in which they were */
 };
 void wml_mixed_release(struct wml_mixed *m);

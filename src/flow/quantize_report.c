@@ -95,9 +95,13 @@ static void put_rank(struct wml_item *root, const struct wml_quantize_run *r)
                                                 {.key = "type", .label = "Type"},
                                                 {.key = "op_type", .label = "Operator"},
                                                 {.key = "own_sqnr_db", .label = "Own dB", .right = true},
-                                                {.key = "total_sqnr_db", .label = "Total dB", .right = true}};
+                                                {.key = "total_sqnr_db", .label = "Total dB", .right = true},
+                                                {.key = "alone_sqnr_db", .label = "Alone dB", .right = true}};
     if (!r->args->rank && !r->args->html) return;
-    struct wml_item *table = wml_item_table(root, "tensors", "What each tensor loses: by its own integers, and in all up to there", columns, WML_COUNT(columns));
+    bool weighed = r->mixed.runs > 0;
+    struct wml_item *table = wml_item_table(root, "tensors", weighed ? "What each tensor loses: by its own integers, in all up to there, and the outputs by it alone"
+                                                                     : "What each tensor loses: by its own integers, and in all up to there",
+                                            columns, WML_COUNT(columns) - !weighed);
     for (size_t i = 0; i < r->rank.row.len; i++) {
         const struct wml_rank_row *row = &r->rank.row.at[i];
         struct wml_item *item = wml_table_row(table);
@@ -108,6 +112,9 @@ static void put_rank(struct wml_item *root, const struct wml_quantize_run *r)
         wml_item_cstr(item, "op_type", NULL, row->op_type);
         put_number(item, "own_sqnr_db", true, &row->own);
         put_number(item, "total_sqnr_db", row->has_total, &row->total);
+        const struct wml_mixed_raised *alone = weighed ? wml_map_get(&r->mixed.weighed, wml_str(row->name)) : NULL;
+        if (alone) wml_item_num(item, "alone_sqnr_db", NULL, alone->noise_db, 2, WML_SHOW_PLAIN);
+        else if (weighed) wml_item_null(item, "alone_sqnr_db", NULL);
     }
     wml_table_limit(table, r->args->rank ? r->args->rank : 10);
     if (!r->rank.row.len) wml_item_line(root, WML_TONE_DIM, "Nothing to rank: the result has no QuantizeLinear and no DequantizeLinear");

@@ -5,7 +5,7 @@ import os
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 import judge
 import minilm
@@ -76,6 +76,71 @@ def small(tmp_path_factory):
     path = tmp_path_factory.mktemp("chain") / "chain.onnx"
     onnx.save(chain(), path)
     return path
+
+
+def branches():
+    """A value that is an output, and read by nodes, by a Relu and inside of both branches of an If."""
+    m = qdq_models.Maker(7)
+    h = m.node("MatMul", [m.input("x", [4, 16]), m.weight("w0", 16, 16)], ["h"])
+    cond = m.node("Greater", [m.node("ReduceSum", [h], keepdims=0), m.weight("zero", values=np.array(0, "f"))])
+    parts = []
+    for name in ("then", "else"):
+        m.weight(f"k_{name}", values=np.array(len(name) - 2 + len(parts), "f"))
+        out = helper.make_tensor_value_info(f"{name}_out", TensorProto.FLOAT, [4, 16])
+        parts.append(helper.make_graph([helper.make_node("Mul", ["h", f"k_{name}"], [f"{name}_out"], f"{name}_mul")], name, [], [out]))
+    i = m.node("If", [cond], then_branch=parts[0], else_branch=parts[1])
+    m.node("MatMul", [i, m.weight("w1", 16, 8)], ["y"])
+    m.node("MatMul", [m.node("Relu", [h]), m.weight("w2", 16, 8)], ["q"])
+    return m.build("y", "q", "h")
+
+
+def test_values_that_branches_read_and_that_are_outputs(winml, tmp_path):
+    onnx.save(branches(), tmp_path / "branches.onnx")
+    for goal in (40, 60):
+        out = tmp_path / f"{goal}.onnx"
+        r = winml("quantize", "-m", tmp_path / "branches.onnx", "-o", out, "--target-sqnr", goal, "-f", "json")
+        assert r.code == 0, r.err
+        judge.check(out)
+        m = r.json["mixed_precision"]
+        assert m["plain_sqnr_db"] < goal <= m["sqnr_db"] and m["reached"] and m["raised"] > 0 and m["wide_nodes_percent"] <= 100
+
+
+def test_half_floats(winml, tmp_path, small):
+    half, out = tmp_path / "half.onnx", tmp_path / "out.onnx"
+    assert winml("quantize", "-m", small, "-o", half, "-p", "fp16", "--no-keep-io-types").code == 0
+    r = winml("quantize", "-m", half, "-o", out, "--target-sqnr", 42, "-f", "json")
+    assert r.code == 0, r.err
+    judge.check(out)
+    m = r.json["mixed_precision"]
+    assert m["plain_sqnr_db"] < 42 <= m["sqnr_db"] and 0 < m["raised"] < m["candidates"]
+
+
+def test_what_a_tensor_alone_costs(winml, tmp_path, small):
+    """Checked with ONNX Runtime: one weight as its integers have it, all else float."""
+    r, m = mix(winml, small, tmp_path / "out.onnx", 45, "--rank", 3)
+    rows = {t["tensor"]: t for t in r.json["tensors"]}
+    assert all(rows[t["tensor"]]["alone_sqnr_db"] == t["alone_sqnr_db"] for t in m["tensors"])
+    assert sum(t["alone_sqnr_db"] is not None for t in rows.values()) > 20
+    assert "Alone dB" in winml("quantize", "-m", small, "-o", tmp_path / "text.onnx", "--target-sqnr", 45, "--rank", 3).out
+    name = next(t["tensor"] for t in m["tensors"] if t["kind"] == "weight")
+    data = tmp_path / "x.npz"
+    np.savez(data, x=np.random.default_rng(5).random((2, 4, 32), dtype="f4"))
+    plain, one = tmp_path / "plain.onnx", onnx.load(small)
+    assert winml("quantize", "-m", small, "-o", plain, "--calibration-data", data).code == 0
+    values = {t.name: numpy_helper.to_array(t) for t in onnx.load(plain).graph.initializer}
+    back = (values[name + "_quantized"].astype("f4") - values[name + "_zero_point"]) * values[name + "_scale"]
+    for t in one.graph.initializer:
+        if t.name == name:
+            t.CopyFrom(numpy_helper.from_array(back.astype("f4"), name))
+    onnx.save(one, tmp_path / "one.onnx")
+    a, b = judge.session(str(small)), judge.session(str(tmp_path / "one.onnx"))
+    worst = np.inf
+    for o in ("logits", "side"):
+        x, y = (np.concatenate([s.run([o], {"x": v})[0] for v in np.load(data)["x"]]).astype("f8") for s in (a, b))
+        if (x != y).any():
+            worst = min(worst, 10 * np.log10((x ** 2).sum() / ((x - y) ** 2).sum()))
+    r, m = mix(winml, small, tmp_path / "again.onnx", 45, "--calibration-data", data)
+    assert abs(next(t["alone_sqnr_db"] for t in m["tensors"] if t["tensor"] == name) - worst) < 0.05
 
 
 def mix(winml, small, out, goal, *options):
