@@ -216,7 +216,8 @@ static bool prepare(struct wml_quantize_run *r, const char *output, struct wml_e
     const struct wml_quantize_args *a = r->args;
     const struct wml_output_name taken[] = {{"the source model", a->model}, {"the resulting model", output}, {"the calibration cache", a->cache}};
     return wml_staged_prepare(&r->staged, a->model, output, a->overwrite, err) &&
-           (!a->cache || wml_output_check_other("--calibration-cache", a->cache, taken, 2, err)) &&
+           (!a->cache || (wml_output_check_other("--calibration-cache", a->cache, taken, 2, err) &&
+                         wml_output_check("Calibration cache", a->cache, true, NULL, err))) &&
            (!a->html || (wml_output_check_other("--report", a->html, taken, WML_COUNT(taken), err) &&
                          wml_output_check("HTML report", a->html, a->overwrite, NULL, err)));
 }

@@ -44,12 +44,16 @@ static void put_steps(struct wml_item *root, const struct wml_quantize_run *r)
 static void put_fits(struct wml_item *root, const struct wml_quantize_run *r)
 {
     struct wml_item *fits = NULL;
-    for (size_t i = 0; i < r->n_steps; i++)
-        for (size_t k = 0; k < r->step[i].result.fit.len; k++) {
-            const struct wml_quant_count *c = &r->step[i].result.fit.at[k];
-            if (!fits) fits = wml_item_object(root, "accuracy_tools", NULL);
+    for (size_t i = 0; i < r->n_steps; i++) {
+        const struct wml_quantize_step *s = &r->step[i];
+        bool searched = s->method->wanted && s->opts.scale_search;
+        if (!fits && (s->result.fit.len || searched)) fits = wml_item_object(root, "accuracy_tools", NULL);
+        for (size_t k = 0; k < s->result.fit.len; k++) {
+            const struct wml_quant_count *c = &s->result.fit.at[k];
             wml_item_int(fits, c->name, c->what, (int64_t)c->n, WML_SHOW_COUNT);
         }
+        if (searched) wml_item_int(fits, "scale_search", "Constants clipped", (int64_t)s->result.clipped, WML_SHOW_COUNT);
+    }
 }
 
 static void put_accuracy(struct wml_item *root, const struct wml_quantize_run *r)

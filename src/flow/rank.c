@@ -6,6 +6,7 @@
 
 #include "flow/oracle.h"
 #include "flow/ranges.h"
+#include "flow/watch.h"
 #include "graph/edit.h"
 #include "graph/graph.h"
 #include "onnx/onnx.h"
@@ -13,7 +14,6 @@
 #include "os/thread.h"
 
 static const uint64_t GROUP_BYTES = UINT64_C(256) << 20;
-enum { UNKNOWN = 1000 }; /* taken for sizes that depend on the data */
 
 struct side { /* one of the two models, with a group's values as outputs */
     struct wml_model *model;
@@ -35,43 +35,30 @@ struct run {
 /* --- groups --- */
 
 /* What a pair takes: its value, twice in the quantised model and once in the float model. */
-static uint64_t bytes_of(const struct wml_io *io)
+static void note_size(void *arg, int64_t slot, const int64_t *tag, const struct wml_tensor_view *view)
 {
-    double count = 3.0 * sizeof(float);
-    for (size_t i = 0; i < io->rank; i++) count *= (double)(io->dim[i] >= 0 ? io->dim[i] : UNKNOWN);
-    return (uint64_t)fmin(count, 1e18);
+    uint64_t *bytes = arg;
+    (void)tag;
+    bytes[slot] = 3 * (uint64_t)view->bytes;
 }
 
-/* Sizes as ONNX Runtime infers them for the sizes of the first sample, in the order of the pairs. */
-static bool measure_pairs(struct run *r, const struct wml_feed *feed, uint64_t *bytes, struct wml_err *err)
+/* The sizes that values have in the first sample, in the order of the pairs. */
+static bool measure_pairs(struct run *r, struct wml_feed *feed, uint64_t *bytes, struct wml_err *err)
 {
-    struct wml_graph *g = r->after.model->graph;
-    size_t n = r->pairs.v.len, n_out = 0, n_in = 0;
-    struct wml_value **show = WML_NEW_ARRAY(r->arena, struct wml_value *, n);
-    struct wml_type **was = WML_NEW_ARRAY(r->arena, struct wml_type *, g->inputs.len + 1);
-    struct wml_skeleton_opts part = {.also = show, .n_also = n, .drop_value_info = true};
-    struct wml_session_opts opts = {.look_only = true};
+    static const int64_t size[] = {WML_WATCH_TAG};
+    const int64_t tag[WML_WATCH_TAG] = {0};
+    struct wml_tensor_view view = {.dtype = WML_I64, .rank = 1, .dim = size, .data = tag, .bytes = sizeof tag, .is_tensor = true};
+    const struct wml_observer observer = {.arg = bytes, .see = note_size};
+    struct wml_value **show = WML_NEW_ARRAY(r->arena, struct wml_value *, r->pairs.v.len);
     struct wml_session *session = NULL;
-    struct wml_map at = {0};
-    for (size_t i = 0; i < n; i++) show[i] = r->pairs.v.at[i].post;
-    for (size_t i = 0; i < g->inputs.len; i++) {
-        struct wml_value *v = g->inputs.at[i];
-        was[i] = v->type;
-        if (v->init || n_in >= feed->view.len) continue; /* a default is no input of the session */
-        const struct wml_tensor_view *view = &feed->view.at[n_in++];
-        wml_value_set_type(v, wml_type_static(r->after.model, view->dtype, view->rank, view->dim));
-    }
-    bool ok = wml_flow_session(r->cx, r->after.model, &part, &opts, &session, err);
-    for (size_t i = 0; i < g->inputs.len; i++) wml_value_set_type(g->inputs.at[i], was[i]);
-    const struct wml_io *io = ok ? wml_session_outputs(session, &n_out) : NULL;
-    for (size_t i = 0; i < n_out; i++) wml_map_put(&at, wml_str(io[i].name), (void *)(uintptr_t)(i + 1));
-    for (size_t i = 0; ok && i < n; i++) {
-        size_t k = (size_t)(uintptr_t)wml_map_get(&at, show[i]->name);
-        bytes[i] = k ? bytes_of(&io[k - 1]) : 0;
-    }
-    wml_map_release(&at);
+    struct wml_run *run = NULL;
+    for (size_t i = 0; i < r->pairs.v.len; i++) show[i] = r->pairs.v.at[i].post;
+    WML_PUSH(&feed->view, view);
+    bool ok = wml_flow_watch(r->cx, r->after.model, show, r->pairs.v.len, &observer, 0, &session, err) &&
+              wml_run_new(session, feed->view.at, feed->view.len, &run, err) && wml_run_watched(run, 0, err);
+    wml_run_free(run);
     wml_session_close(session);
-    return ok;
+    return ok || wml_wrap(err, "the result");
 }
 
 static size_t group_end(const uint64_t *bytes, size_t from, size_t n)

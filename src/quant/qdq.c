@@ -300,6 +300,7 @@ static bool apply(struct wml_quant_run *r, struct wml_err *err)
     if (!wml_qdq_fit_biases(&q, err)) return false;
     note_rest(&q);
     r->result->nodes = count_nodes(&q);
+    r->result->clipped = q.n_clipped;
     if (!wml_qdq_insert(&q, err) || !wml_qdq_insert_biases(&q, err)) return false;
     if (*q.domain) wml_model_set_opset(r->model, q.domain, 1);
     wml_model_drop_unused(r->model);

@@ -269,6 +269,7 @@ void wml_qdq_masks(struct wml_qdq *q)
         WML_PUSH_IN(&q->model->arena, &q->run->result->mask, mask);
     }
     if (n)
-        wml_quant_note(q->run, WML_STR("model"), "%zu values hold masks, enormous numbers or infinities (the first: '%.*s'): there they end at a number "
-                       "that masks as well, such as %.4g, so that the others keep their resolution", n, WML_ARG(first->value->name), first_end);
+        wml_quant_note(q->run, WML_STR("model"), "%zu value%s masks, enormous numbers or infinities (the first: '%.*s'): there they end at a number "
+                       "that masks as well, such as %.4g, so that the others keep their resolution", n, n == 1 ? " holds" : "s hold",
+                       WML_ARG(first->value->name), first_end);
 }

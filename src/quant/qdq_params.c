@@ -164,16 +164,22 @@ static void constant(struct wml_qdq *q, struct wml_qdq_tensor *t)
 {
     const struct wml_override none = wml_override_none(), *o;
     struct wml_qdq_scale *s = t->scale = new_scale(q, t, t->form.type, t->axis, t->n_held, "");
+    bool clipped = false;
     for (size_t i = 0; i < s->n; i++) {
         const struct wml_weight_range *r = &t->held[i];
         o = !t->asked.n ? &none : &t->asked.channel[t->asked.n > 1 ? i : 0];
         double low = wml_real_round(s->real, end_of(t, 0, o->has_low, o->low, r->low));
         double high = wml_real_round(s->real, end_of(t, 1, o->has_high, o->high, r->high));
         struct wml_qparams p = o->has_scale ? asked_params(s, o) : wml_qparams_of(&t->form, s->real, low, high, q->min_range);
-        if (q->opts->scale_search && !t->exact && !o->has_scale && !o->has_low && !t->has_end[0] && !t->has_end[1]) p = search(q, t, i, p);
+        if (q->opts->scale_search && !t->exact && !o->has_scale && !o->has_low && !t->has_end[0] && !t->has_end[1]) {
+            double whole = p.scale;
+            p = search(q, t, i, p);
+            clipped = clipped || p.scale < whole;
+        }
         if (t->exact && !o->has_scale && !is_exact(q, t, p)) p = by_power(&t->form, p, low);
         set(s, i, p);
     }
+    q->n_clipped += clipped;
 }
 
 static void resolve(struct wml_qdq *q, struct wml_qdq_tensor *t)

@@ -83,7 +83,7 @@ struct wml_qdq {
     const struct wml_qdq_ep *ep; /* whose rules hold, or NULL */
     double min_range;
     struct wml_qdq_tensor *tensor; /* value->mark is the index + 1 */
-    size_t n_tensors, n_given, n_inner;
+    size_t n_tensors, n_given, n_inner, n_clipped;
     size_t n_flat; /* activations whose range is 0 to 0 */
     struct wml_str flat; /* the first of them */
     WML_VEC(struct wml_qdq_tensor *) order; /* marked ones in order; skip those no longer marked */

@@ -62,6 +62,7 @@ struct wml_quant_result { /* lives in the model's arena */
     size_t nodes;         /* operators that were quantised or converted */
     size_t q, dq;         /* QuantizeLinear (and DynamicQuantizeLinear), DequantizeLinear that were added */
     size_t weights;       /* initializers that were quantised or converted */
+    size_t clipped;       /* constants whose range the scale search made smaller */
     WML_VEC(struct wml_quant_count) fit; /* what was done for accuracy */
     WML_VEC(struct wml_quant_mask) mask;
     WML_VEC(struct wml_quant_note) note;
