@@ -4,7 +4,7 @@
  *     MatMul(x, W) -> DynamicQuantizeLinear(x) -> MatMulInteger -> Cast -> Mul by both scales
  *     Conv         -> ConvInteger likewise, the bias added afterwards
  *     Gemm         -> MatMul and Add first (alpha and beta 1, A not transposed)
- *     Gather       -> of a table of uint8, then DequantizeLinear
+ *     Gather       -> of a table of uint8, then DequantizeLinear; MatMul, Conv and Transpose read the integers
  *     LSTM, com.microsoft Attention -> DynamicQuantizeLSTM, QAttention
  * The numbers are those of ONNX Runtime's quantize_dynamic. Left alone: weights that are no constants of float32. */
 #include <inttypes.h>
@@ -123,7 +123,7 @@ static bool open_gemm(struct wml_dynamic *d, struct wml_node *n)
     return matmul(d, product_node);
 }
 
-/* The integers travel as far as they can: a MatMul that reads them needs no DynamicQuantizeLinear. */
+/* The integers travel as far as they can: a MatMul that reads them needs no DynamicQuantizeLinear, and nothing is rounded twice. */
 static void dequantize_after(struct wml_dynamic *d, struct wml_node *n, const struct wml_dynq *by)
 {
     struct wml_model *m = d->r->model;
@@ -135,7 +135,9 @@ static void dequantize_after(struct wml_dynamic *d, struct wml_node *n, const st
     wml_node_add_input(dq, q);
     wml_node_add_input(dq, by->scale);
     wml_node_add_input(dq, by->zero);
+    WML_PUSH_IN(&m->arena, &d->dq, dq);
     d->r->result->dq++;
+    wml_dynamic_know(d, y, &(struct wml_dynq){q, by->scale, by->zero, true});
 }
 
 static bool gather(struct wml_dynamic *d, struct wml_node *n)
@@ -148,8 +150,27 @@ static bool gather(struct wml_dynamic *d, struct wml_node *n)
     return true;
 }
 
+static void transpose(struct wml_dynamic *d, struct wml_node *n)
+{
+    const struct wml_dynq *x = wml_dynamic_known(d, wml_node_in(n, 0));
+    if (!x || n->in[0]->graph != n->graph) return;
+    wml_node_set_input(n, 0, x->q);
+    dequantize_after(d, n, x);
+}
+
+/* All readers take the integers. */
+static void drop_unread(struct wml_dynamic *d)
+{
+    for (size_t i = d->dq.len; i-- > 0;) {
+        if (!wml_value_is_unused(d->dq.at[i]->out[0])) continue;
+        wml_node_remove(d->dq.at[i]);
+        d->r->result->dq--;
+    }
+}
+
 static bool convert(struct wml_dynamic *d, struct wml_node *n)
 {
+    if (wml_node_is(n, "Transpose")) transpose(d, n);
     if (wml_node_is(n, "MatMul")) return matmul(d, n);
     if (wml_node_is(n, "Conv")) return conv(d, n);
     if (wml_node_is(n, "Gemm")) return open_gemm(d, n);
@@ -194,6 +215,7 @@ static bool apply(struct wml_quant_run *r, struct wml_err *err)
         ok = wml_fail(&why, WML_E_UNSUPPORTED, "no MatMul, Gemm, Conv, Gather, LSTM or Attention with a constant float32 weight to quantize");
         wml_quant_hint_nothing(r, "static quantization (-p int8) takes every operator, and -p fp16 every float model", &why);
     }
+    if (ok) drop_unread(&d);
     if (ok) wml_quant_drop_constants(r->model);
     if (!ok) *err = why;
     wml_map_release(&d.weights);

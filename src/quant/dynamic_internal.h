@@ -6,13 +6,17 @@
 #include "quant/qparams.h"
 #include "quant/quant.h"
 
-struct wml_dynq { struct wml_value *q, *scale, *zero; }; /* a quantised value: real = scale * (q - zero) */
+struct wml_dynq { /* a quantised value: real = scale * (q - zero) */
+    struct wml_value *q, *scale, *zero;
+    bool exact; /* of a table: the floats hold no more than the integers */
+};
 
 struct wml_dynamic {
     struct wml_quant_run *r;
     struct wml_err *err;
     struct wml_map weights;     /* by tensor and form: struct wml_dynq */
     struct wml_map activations; /* by value: struct wml_dynq */
+    WML_VEC(struct wml_node *) dq; /* behind what was taken from tables */
 };
 
 /* A float32 weight that callers cannot replace, of one element at least. What reads it beside a value is float32, too. */
@@ -26,6 +30,10 @@ bool wml_dynamic_weight(struct wml_dynamic *d, struct wml_value *v, enum wml_dty
 bool wml_dynamic_table(struct wml_dynamic *d, struct wml_value *v, struct wml_dynq *out);
 /* x as uint8, scaled by what it holds at run time; one DynamicQuantizeLinear for all readers in one graph. */
 struct wml_dynq wml_dynamic_activation(struct wml_dynamic *d, struct wml_value *x, struct wml_node *before);
+/* x's integers are known without a DynamicQuantizeLinear, in its own graph. */
+void wml_dynamic_know(struct wml_dynamic *d, const struct wml_value *x, const struct wml_dynq *by);
+/* NULL: they are not. */
+const struct wml_dynq *wml_dynamic_known(const struct wml_dynamic *d, const struct wml_value *x);
 /* The type of weights: 16 bits become int8, which the kernels have. */
 enum wml_dtype wml_dynamic_type(const struct wml_dynamic *d);
 struct wml_qform wml_dynamic_form(const struct wml_dynamic *d, enum wml_dtype type);

@@ -46,7 +46,7 @@ static bool recurrent_weight(struct wml_dynamic *d, struct wml_value *v, struct 
     static const char *const suffix[] = {"_quantized", "_scale", "_zero_point"};
     for (size_t i = 0; i < 3; i++)
         added[i] = wml_graph_add_init(v->graph, wml_arena_fmt(&m->arena, "%.*s%s", WML_ARG(v->name), suffix[i]), made[i]);
-    *out = (struct wml_dynq){added[0], added[1], added[2]};
+    *out = (struct wml_dynq){.q = added[0], .scale = added[1], .zero = added[2]};
     d->r->result->weights++;
     return true;
 }

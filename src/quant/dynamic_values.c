@@ -41,7 +41,7 @@ struct wml_qform wml_dynamic_form(const struct wml_dynamic *d, enum wml_dtype ty
     return (struct wml_qform){.type = type, .symmetric = symmetric, .reduced = d->r->opts->reduce_range};
 }
 
-static struct wml_str key_of(struct wml_dynamic *d, const struct wml_value *v, const void *where, enum wml_dtype type, bool channels)
+static struct wml_str key_of(const struct wml_dynamic *d, const struct wml_value *v, const void *where, enum wml_dtype type, bool channels)
 {
     return wml_arena_fmt(&d->r->model->arena, "%p %p %d %d", (const void *)v, where, (int)type, channels);
 }
@@ -92,7 +92,7 @@ static bool make(struct wml_dynamic *d, struct wml_value *v, struct wml_qform fo
     struct wml_tensor *s = q ? wml_tensor_copy(m, WML_F32, each, &dim, f, n * sizeof *f, d->err) : NULL;
     struct wml_tensor *p = s ? wml_tensor_copy(m, form.type, each, &dim, z, n, d->err) : NULL;
     if (!p) return false;
-    *out = (struct wml_dynq){add_const(g, v->name, "_quantized", q), add_const(g, v->name, "_scale", s), add_const(g, v->name, "_zero_point", p)};
+    *out = (struct wml_dynq){.q = add_const(g, v->name, "_quantized", q), .scale = add_const(g, v->name, "_scale", s), .zero = add_const(g, v->name, "_zero_point", p)};
     d->r->result->weights++;
     return true;
 }
@@ -130,6 +130,19 @@ static struct wml_value *named(struct wml_node *n, struct wml_str base, const ch
     for (int64_t i = 0; i < rank; i++) axis[i] = wml_value_axis(like, (size_t)i);
     if (rank >= 0) wml_value_set_type(v, wml_type_tensor(m, type, rank, axis));
     return v;
+}
+
+void wml_dynamic_know(struct wml_dynamic *d, const struct wml_value *x, const struct wml_dynq *by)
+{
+    struct wml_dynq *known = WML_NEW(&d->r->model->arena, struct wml_dynq);
+    *known = *by;
+    wml_map_put(&d->activations, key_of(d, x, x->graph, WML_U8, false), known);
+}
+
+const struct wml_dynq *wml_dynamic_known(const struct wml_dynamic *d, const struct wml_value *x)
+{
+    const struct wml_dynq *known = x ? wml_map_get(&d->activations, key_of(d, x, x->graph, WML_U8, false)) : NULL;
+    return known && known->exact ? known : NULL;
 }
 
 struct wml_dynq wml_dynamic_activation(struct wml_dynamic *d, struct wml_value *x, struct wml_node *before)

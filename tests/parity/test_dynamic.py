@@ -52,6 +52,15 @@ def tables():
     return build(nodes, {"t": floats(20, 8), "p": floats(8), "w": floats(8, 4)}, {"i": (TensorProto.INT64, [1, 3])}, {"y": [1, 3, 4]})
 
 
+def tables_that_matrices_read():
+    """Rows of a table are multiplied, moved and multiplied, and read as floats: the integers are used where they can be."""
+    nodes = [helper.make_node("Gather", ["t", "i"], ["e"], "emb"), helper.make_node("MatMul", ["e", "w"], ["a"], "m1"),
+             helper.make_node("Transpose", ["e"], ["et"], "move", perm=[1, 0]), helper.make_node("MatMul", ["et", "v"], ["y"], "m2"),
+             helper.make_node("Gather", ["u", "i"], ["f"], "emb2"), helper.make_node("Add", ["a", "f"], ["z"], "add")]
+    return build(nodes, {"t": floats(20, 8), "u": floats(20, 4), "w": floats(8, 4), "v": floats(3, 2)}, {"i": (TensorProto.INT64, [3])},
+                 {"y": [8, 2], "z": [3, 4]})
+
+
 def lstm(direction="forward"):
     d = 2 if direction == "bidirectional" else 1
     nodes = [helper.make_node("LSTM", ["x", "w", "r", "b"], ["y", "h", "c"], "lstm", hidden_size=5, direction=direction)]
@@ -64,7 +73,7 @@ def attention():
     return build(nodes, {"w": floats(8, 24), "b": floats(24)}, {"x": (TensorProto.FLOAT, [1, 3, 8])}, {"y": [1, 3, 8]}, domains=["com.microsoft"])
 
 
-GRAPHS = {"chain": chain, "gemms": gemms, "convs": convs, "tables": tables, "lstm": lstm, "lstm-both": lambda: lstm("bidirectional"),
+GRAPHS = {"chain": chain, "gemms": gemms, "convs": convs, "tables": tables, "tables-matrices": tables_that_matrices_read, "lstm": lstm, "lstm-both": lambda: lstm("bidirectional"),
           "attention": attention}
 FORMS = {"uint8": ([], dict(weight_type=QuantType.QUInt8)),
          "int8": (["--weight-type", "int8"], dict(weight_type=QuantType.QInt8)),
