@@ -1,5 +1,5 @@
 /* Raw deflate through stb_image's decoder. */
-#include "text/npz.h"
+#include "text/zip.h"
 
 #include <limits.h>
 #include <stb_image.h>

@@ -1,4 +1,4 @@
-/* text/npz.h - the zip half of npy.h. Internal to src/text. */
+/* text/npz.h - the archive half of npy.h. Internal to src/text. */
 #ifndef WML_TEXT_NPZ_H
 #define WML_TEXT_NPZ_H
 
@@ -8,7 +8,5 @@
 bool wml_npz_parse(struct wml_span bytes, struct wml_npys *out, struct wml_err *err);
 /* The bytes before an array's elements in a .npy file. */
 void wml_npy_header(const struct wml_npy *a, struct wml_buf *out);
-/* Raw deflate: false unless exactly n_out bytes come out. */
-bool wml_inflate(const void *in, size_t n_in, void *out, size_t n_out);
 
 #endif
