@@ -14,6 +14,7 @@ struct wml_source {
     struct wml_str path;     /* as it can be opened; absent: memory */
     struct wml_str location; /* as external data spells it; absent: the model file itself */
     struct wml_span bytes;
+    intptr_t file; /* descriptor or HANDLE, open: its bytes may be copied in the kernel. 0: memory */
     void *handle;
     void (*close)(void *handle);
     void (*drop)(struct wml_span s); /* takes read bytes out of memory; NULL: cannot */

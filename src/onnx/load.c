@@ -2,6 +2,7 @@
  * is read. Damage is named by byte and message path, files of another kind by what they are. */
 #include "onnx/onnx.h"
 
+#include "base/magic.h"
 #include "graph/edit.h"
 #include "graph/graph.h"
 #include "onnx/files.h"
@@ -21,12 +22,15 @@ static bool settle(void *arg, struct wml_tensor *t)
 
 static bool decode(struct wml_model *m, struct wml_span bytes, struct wml_err *err)
 {
-    const char *other = wml_onnx_sniff(bytes);
+    const struct wml_magic *other = wml_magic(bytes);
     if (!bytes.len) {
         wml_fail(err, WML_E_FORMAT, "the file is empty (0 bytes)");
         return wml_hint(err, "the download or the export was cut: make the file again");
     }
-    if (other) return wml_fail(err, WML_E_FORMAT, "this is %s", other);
+    if (other) {
+        wml_fail(err, WML_E_FORMAT, "this is %s, not an ONNX model", other->what);
+        return other->todo ? wml_hint(err, "%s", other->todo) : false;
+    }
     if (!wml_pb_decode(&m->arena, &wml_pb_model, m, bytes, err))
         return wml_hint(err, "the file is damaged or cut, or no ONNX model: fetch or export it again");
     if (!m->graph) {

@@ -8,7 +8,6 @@
 #include "base/ctx.h"
 #include "graph/graph.h"
 #include "graph/store.h"
-#include "onnx/files.h"
 #include "onnx/pb.h"
 #include "onnx/stand_in.h"
 #include "os/file.h"
@@ -53,11 +52,11 @@ static bool write_bytes(void *arg, const void *bytes, size_t n, struct wml_err *
     struct out_sink *to = arg;
     struct wml_span span = {bytes, n};
     const struct wml_source *from = n >= BIG ? wml_model_source_of(to->s->m, span) : NULL;
-    intptr_t file = from ? wml_onnx_file_of(from) : -1;
+    intptr_t file = from ? from->file : 0;
     for (size_t at = 0, step; at < n; at += step) {
         step = WML_MIN(n - at, (size_t)STEP);
-        bool ok = file < 0 ? wml_out_write(to->out, span.ptr + at, step, err)
-                           : wml_out_copy(to->out, file, (uint64_t)(span.ptr + at - from->bytes.ptr), step, err);
+        bool ok = file ? wml_out_copy(to->out, file, (uint64_t)(span.ptr + at - from->bytes.ptr), step, err)
+                       : wml_out_write(to->out, span.ptr + at, step, err);
         if (!ok || !note_written(to->s, err)) return false;
     }
     return true;
