@@ -29,7 +29,7 @@ static bool decode(struct wml_model *m, struct wml_span bytes, struct wml_err *e
     }
     if (other) {
         wml_fail(err, WML_E_FORMAT, "this is %s, not an ONNX model", other->what);
-        return other->todo ? wml_hint(err, "%s", other->todo) : false;
+        return wml_hint(err, "%s", other->todo ? other->todo : "give an ONNX model, a file whose name ends in .onnx as a rule");
     }
     if (!wml_pb_decode(&m->arena, &wml_pb_model, m, bytes, err))
         return wml_hint(err, "the file is damaged or cut, or no ONNX model: fetch or export it again");

@@ -116,8 +116,39 @@ static void test_noise(void **state)
     }
 }
 
+/* Files that came instead of the model are called by their names. */
+static void test_other_kinds(void **state)
+{
+    static const struct {
+        const char *bytes;
+        size_t n;
+        const char *what, *todo;
+    } rows[] = {
+#define ROW(bytes, what, todo) {bytes, sizeof(bytes) - 1, what, todo}
+        ROW("version https://git-lfs.github.com/spec/v1\n", "this is a Git LFS pointer, not an ONNX model", "git lfs pull"),
+        ROW("<!DOCTYPE html><html>", "a web page", "the download went to a page"),
+        ROW("PK\3\4\24\0\0\0\0\0", "a zip archive", ".onnx"),
+        ROW("GGUF\3\0\0\0", "a GGUF model", ".onnx"),
+        ROW("\x90\2\0\0\0\0\0\0{\"a\":", "safetensors weights", ".onnx"),
+        ROW("\x80\2\0\0\0\0\0\0{\"a\":", "safetensors weights", ".onnx"), /* as long as a pickle's first bytes say */
+        ROW("\x80\2}q\0.", "a Python pickle", ".onnx"),
+        ROW("\34\0\0\0TFL3", "a TensorFlow Lite model", ".onnx"),
+        ROW("\x1f\x8b\x08", "a gzip archive", "unpack"),
+        ROW("{\"a\": 1}", "JSON text", ".onnx"),
+#undef ROW
+    };
+    (void)state;
+    for (size_t i = 0; i < WML_COUNT(rows); i++) {
+        struct wml_model *m = NULL;
+        struct wml_err err = {0};
+        assert_false(wml_onnx_load_bytes((struct wml_span){(const unsigned char *)rows[i].bytes, rows[i].n}, NULL, &m, &err));
+        if (!strstr(err.msg, rows[i].what) || !strstr(err.hint, rows[i].todo)) fail_msg("row %zu: %s (%s)", i, err.msg, err.hint);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_cut), cmocka_unit_test(test_flips), cmocka_unit_test(test_noise)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_cut), cmocka_unit_test(test_flips), cmocka_unit_test(test_noise),
+                                       cmocka_unit_test(test_other_kinds)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
