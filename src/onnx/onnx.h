@@ -30,14 +30,14 @@ enum wml_external_mode {
     WML_EXTERNAL_KEEP   /* as it is in the source: inline stays inline, external stays external */
 };
 
-enum wml_weights {
+enum wml_weights_where {
     WML_WEIGHTS_COPY,
     WML_WEIGHTS_REFERENCE /* point into the source files: they must lie in the output's folder or below */
 };
 
 struct wml_onnx_save_opts { /* zero is the default */
     enum wml_external_mode external;
-    enum wml_weights weights;
+    enum wml_weights_where weights;
     uint64_t limit;      /* of AUTO; 0: 100 MiB */
     uint64_t min_tensor; /* smaller tensors stay inline; 0: 1 KiB */
     const char *data_name; /* file name of the sidecar; NULL: "<output name>.data" */
