@@ -1,0 +1,50 @@
+/* winml export: Hugging Face weights to ONNX. */
+#include <stddef.h>
+
+#include "cmd/cmd.h"
+#include "flow/export.h"
+#include "opset/opset.h"
+
+struct export_args {
+    struct wml_common_args common;
+    struct wml_opt_str model, output, task, submodel, input_specs, shape_config, dynamic_axes;
+    struct wml_opt_flag overwrite, hierarchy;
+    struct wml_opt_int batch, opset;
+};
+
+#define ARGS struct export_args
+static const struct wml_opt opts[] = {
+    WML_OPT_STR('m', "model", model, "FOLDER", WML_OPT_PATH, NULL, "folder of a Hugging Face model: config.json and weights"),
+    WML_OPT_STR('o', "output", output, "FILE", WML_OPT_PATH, NULL, "ONNX file to write"),
+    WML_OPT_FLAG(0, "overwrite", overwrite, 0, "no", "replace an existing output"),
+    WML_OPT_STR('t', "task", task, "TASK", 0, NULL, "what the model is for (default: what its config says)"),
+    WML_OPT_INT(0, "batch-size", batch, "N", 0, 1, 1 << 24, "1", "batch of every input"),
+    WML_OPT_INT(0, "opset", opset, "N", 0, WML_OPSET_FIRST, WML_OPSET_LAST, "17", "operator set of ONNX"),
+    WML_OPT_STR(0, "submodel", submodel, "NAME", 0, NULL, "of a model in several files: this one alone"),
+    WML_OPT_STR(0, "input-specs", input_specs, "FILE", WML_OPT_PATH | WML_OPT_EXISTS, NULL, "JSON: dtype and shape of inputs"),
+    WML_OPT_STR(0, "shape-config", shape_config, "FILE", WML_OPT_PATH | WML_OPT_EXISTS, NULL, "JSON: sequence_length, height, width, ..."),
+    WML_OPT_STR(0, "dynamic-axes", dynamic_axes, "FILE", WML_OPT_PATH | WML_OPT_EXISTS, NULL, "JSON: axes that stay open, with names"),
+    WML_OPT_FLAG(0, "hierarchy", hierarchy, 0, "yes", "say in every node's metadata which module it is of"),
+    WML_OPT_GROUP(common, wml_common_args, wml_opts_common),
+    WML_OPT_END,
+};
+#undef ARGS
+
+static bool run(const struct wml_call *call, struct wml_err *err)
+{
+    const struct export_args *a = call->args;
+    const struct wml_export_args in = {
+        .model = a->model.v, .output = a->output.v, .overwrite = a->overwrite.v, .task = a->task.v, .submodel = a->submodel.v,
+        .batch = a->batch.v, .opset = a->opset.v, .hierarchy = a->hierarchy.v, .input_specs = a->input_specs.v,
+        .shape_config = a->shape_config.v, .dynamic_axes = a->dynamic_axes.v};
+    if (!in.model || !in.output) return wml_fail(err, WML_E_USAGE, "%s is required", in.model ? "--output" : "--model");
+    return wml_flow_export(&in, call->cx, call->report, err);
+}
+
+const struct wml_command wml_command_export = {
+    .name = "export", .group = "Build", .summary = "Hugging Face weights to ONNX",
+    .about = "Reads config.json and the weights of a folder, builds the graph and writes it. Nothing is traced, no Python runs.",
+    .examples = "winml export -m ./bert-base-uncased -o bert.onnx\n"
+                "winml export -m ./resnet-50 -o resnet.onnx --batch-size 8",
+    .opts = opts, .args_size = sizeof(struct export_args), .formats = "text|json", .run = run,
+};

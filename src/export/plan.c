@@ -1,0 +1,108 @@
+/* export/plan.c - which family and which task a config is of. */
+#include "export/export.h"
+#include "text/words.h"
+
+/* Types are lower-case with dashes. */
+static bool same_type(struct wml_str a, const char *b)
+{
+    if (a.len != strlen(b)) return false;
+    for (size_t i = 0; i < a.len; i++) {
+        const char x = a.ptr[i] == '_' ? '-' : a.ptr[i], y = b[i] == '_' ? '-' : b[i];
+        if (x != y && !(x >= 'A' && x <= 'Z' && x - 'A' + 'a' == y)) return false;
+    }
+    return true;
+}
+
+const struct wml_family *wml_family_find(struct wml_str model_type, const struct wml_family_type **type)
+{
+    for (const struct wml_family *const *f = wml_families; *f; f++)
+        for (const struct wml_family_type *t = (*f)->type; t->model_type; t++)
+            if (same_type(model_type, t->model_type)) {
+                *type = t;
+                return *f;
+            }
+    return NULL;
+}
+
+static bool no_family(const struct wml_export_source *s, struct wml_str model_type, struct wml_err *err)
+{
+    struct wml_arena arena = {0};
+    WML_VEC(const char *) names = {0};
+    for (const struct wml_family *const *f = wml_families; *f; f++)
+        for (const struct wml_family_type *t = (*f)->type; t->model_type; t++) WML_PUSH_IN(&arena, &names, t->model_type);
+    const char *near = wml_similar(model_type, names.at, names.len);
+    wml_fail(err, WML_E_UNSUPPORTED, "%s is of the family '%.*s', which winml cannot export", s->name, WML_ARG(model_type));
+    if (near) wml_hint(err, "the nearest one it can is '%s'; docs/internals/adding-a-family.md says how to add one", near);
+    else wml_hint(err, "docs/internals/adding-a-family.md says how to add one");
+    wml_arena_release(&arena);
+    return false;
+}
+
+static const struct wml_family_task *find_task(const struct wml_family *f, struct wml_str task)
+{
+    for (const struct wml_family_task *t = f->task; t->task; t++)
+        if (wml_str_is(task, t->task)) return t;
+    return NULL;
+}
+
+static const struct wml_family_composite *find_composite(const struct wml_family *f, struct wml_str task)
+{
+    for (const struct wml_family_composite *c = f->composite; c && c->task; c++)
+        if (wml_str_is(task, c->task)) return c;
+    return NULL;
+}
+
+/* As asked, else what the asked one is another name of; features of pictures and of texts are one to a family. */
+static const struct wml_family_task *task_row(const struct wml_family *f, struct wml_str task)
+{
+    const struct wml_family_task *t = find_task(f, task);
+    if (!t) t = find_task(f, wml_task_canonical(task));
+    if (!t && wml_str_is(wml_task_canonical(task), "feature-extraction")) t = find_task(f, WML_STR("image-feature-extraction"));
+    return t;
+}
+
+static bool no_task(const struct wml_export_plan *p, struct wml_str task, struct wml_err *err)
+{
+    struct wml_buf list = {.max = 400};
+    for (const struct wml_family_task *t = p->family->task; t->task; t++) wml_buf_fmt(&list, "%s%s", list.len ? ", " : "", t->task);
+    for (const struct wml_family_composite *c = p->family->composite; c && c->task; c++) wml_buf_fmt(&list, ", %s", c->task);
+    wml_fail(err, WML_E_USAGE, "%s cannot be exported for the task '%.*s'", p->type->model_type, WML_ARG(task));
+    wml_hint(err, "tasks it can: %s", wml_buf_text(&list));
+    wml_buf_release(&list);
+    return false;
+}
+
+/* The task that the config's class is of. */
+static struct wml_str detect(const struct wml_export_source *s, const struct wml_family *f)
+{
+    const struct wml_str klass = wml_json_str(wml_json_at(wml_json_get(s->cfg, "architectures"), 0));
+    const char *task = klass.len ? wml_task_of_class(klass) : NULL;
+    if (!task) return wml_str(f->task->task);
+    if (strcmp(task, "fill-mask") == 0 && wml_json_get_bool(s->cfg, "is_encoder_decoder", false)) task = "text2text-generation";
+    const bool seen = strcmp(task, "feature-extraction") == 0 && !find_task(f, WML_STR("feature-extraction"));
+    return seen && find_task(f, WML_STR("image-feature-extraction")) ? WML_STR("image-feature-extraction") : wml_str(task);
+}
+
+bool wml_export_plan(const struct wml_export_source *s, const char *task, struct wml_export_plan *out, struct wml_err *err)
+{
+    *out = (struct wml_export_plan){.cfg = s->cfg};
+    const struct wml_str type = wml_json_get_str(s->cfg, "model_type");
+    if (!wml_json_is_object(s->cfg)) return wml_fail(err, WML_E_FORMAT, "%s: config.json holds no object", s->name);
+    if (!type.len) {
+        wml_fail(err, WML_E_FORMAT, "%s: config.json has no model_type", s->name);
+        return wml_hint(err, "it says of which family a model is: \"model_type\": \"bert\"");
+    }
+    out->family = wml_family_find(type, &out->type);
+    if (!out->family) return no_family(s, type, err);
+    out->task = task ? wml_str(task) : detect(s, out->family);
+    if (task && !wml_task_is_known(out->task)) {
+        wml_fail(err, WML_E_USAGE, "no task is called '%s'", task);
+        return wml_hint(err, "tasks of %s: see `winml inspect`", out->type->model_type);
+    }
+    out->composite = find_composite(out->family, out->task);
+    const bool generates = wml_str_is(out->task, "text2text-generation");
+    if (!out->composite && generates && out->family->composite) out->composite = out->family->composite;
+    if (out->composite) return true;
+    out->one = task_row(out->family, out->task);
+    return out->one || no_task(out, out->task, err);
+}

@@ -1,0 +1,16 @@
+/* families/text_inputs.h - the inputs of text encoders. */
+#ifndef WML_FAMILIES_TEXT_INPUTS_H
+#define WML_FAMILIES_TEXT_INPUTS_H
+
+#include "families/family.h"
+
+struct wml_text {
+    struct wml_value *ids, *mask, *types; /* [batch, length]; those that were not asked for are NULL */
+    struct wml_value *additive;           /* [batch, 1, 1, length]: the mask as it is added to scores */
+    struct wml_value *choices;            /* multiple-choice: input_ids [batch, choices, length], of which ids are the rows */
+};
+
+/* Declares input_ids, attention_mask and, of `segments` kinds above 0, token_type_ids. positions: how many the model has. */
+struct wml_text wml_text_inputs(struct wml_family_job *j, int64_t vocab, int64_t positions, int64_t segments, bool choices);
+
+#endif

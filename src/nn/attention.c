@@ -1,0 +1,147 @@
+/* nn/attention.c - attention over heads, masks, positions. */
+#include <math.h>
+#include "nn/attention.h"
+
+struct wml_value *wml_nn_split_heads(struct wml_nn *b, struct wml_value *x, int64_t heads)
+{
+    if (b->failed || !x) return NULL;
+    const int64_t width = wml_nn_size(b, x, -1, "the width of attention");
+    if (heads < 1 || width % heads)
+        return wml_nn_fail(b, WML_E_FORMAT, "config.json: a width of %lld does not divide into %lld attention heads",
+                           (long long)width, (long long)heads);
+    return wml_nn_transpose(b, wml_nn_reshape(b, x, WML_DIMS(0, 0, heads, width / heads)), "0213");
+}
+
+struct wml_value *wml_nn_join_heads(struct wml_nn *b, struct wml_value *x)
+{
+    if (b->failed || !x) return NULL;
+    const int64_t width = wml_nn_size(b, x, 1, "the number of heads") * wml_nn_size(b, x, 3, "the size of a head");
+    return wml_nn_reshape(b, wml_nn_transpose(b, x, "0213"), WML_DIMS(0, 0, width));
+}
+
+/* [batch, kv heads, length, size] -> [batch, heads, length, size], each kv head for several neighbours. */
+static struct wml_value *repeat_heads(struct wml_nn *b, struct wml_value *x, int64_t times)
+{
+    if (b->failed || !x || times == 1) return x;
+    const int64_t heads = wml_nn_size(b, x, 1, "the number of heads"), size = wml_nn_size(b, x, 3, "the size of a head");
+    struct wml_nn_shape s = wml_nn_shape(x);
+    s = (struct wml_nn_shape){5, {s.at[0], {.size = heads}, {.size = times}, s.at[2], {.size = size}}};
+    x = wml_nn_unsqueeze(b, x, WML_DIMS(2));
+    const int64_t one = 1;
+    struct wml_value *keep = wml_nn_ints(b, 1, &one);
+    if (s.at[0].size >= 0 && s.at[3].size >= 0) x = wml_nn_expand(b, x, 5, NULL, &s);
+    else x = wml_nn_expand(b, x, 5, (struct wml_value *[]){keep, keep, wml_nn_ints(b, 1, &times), keep, keep}, &s);
+    if (wml_nn_is_fixed(x, 3)) return wml_nn_reshape(b, x, WML_DIMS(0, heads * times, wml_nn_axis(x, 3).size, size));
+    return wml_nn_reshape(b, x, WML_DIMS(0, heads * times, -1, size));
+}
+
+struct wml_value *wml_nn_attention_heads(struct wml_nn *b, const struct wml_nn_attention *a)
+{
+    if (b->failed || !a->q || !a->k || !a->v) return NULL;
+    const int64_t size = wml_nn_size(b, a->q, 3, "the size of a head");
+    const double scale = a->scale != 0 ? a->scale : 1 / sqrt((double)size);
+    const int64_t times = a->kv_heads ? a->heads / a->kv_heads : 1;
+    struct wml_value *k = repeat_heads(b, a->k, times), *v = repeat_heads(b, a->v, times);
+    struct wml_value *q = a->scale_q ? wml_nn_scale(b, a->q, scale) : a->q;
+    struct wml_value *scores = wml_nn_matmul(b, q, wml_nn_transpose(b, k, "0132"));
+    if (!a->scale_q) scores = wml_nn_scale(b, scores, scale);
+    if (a->bias) scores = wml_nn_add(b, scores, a->bias);
+    if (a->mask) scores = wml_nn_add(b, scores, a->mask);
+    return wml_nn_matmul(b, wml_nn_softmax(b, scores, -1), v);
+}
+
+/* K is split and turned in one step: [batch, length, width] -> [batch, heads, size, length]. */
+static struct wml_value *split_turned(struct wml_nn *b, struct wml_value *x, int64_t heads)
+{
+    if (b->failed || !x) return NULL;
+    const int64_t width = wml_nn_size(b, x, -1, "the width of attention");
+    if (width % heads) return wml_nn_fail(b, WML_E_FORMAT, "config.json: a width of %lld does not divide into %lld heads", (long long)width, (long long)heads);
+    return wml_nn_transpose(b, wml_nn_reshape(b, x, WML_DIMS(0, 0, heads, width / heads)), "0231");
+}
+
+struct wml_value *wml_nn_attention(struct wml_nn *b, const struct wml_nn_attention *a)
+{
+    if (b->failed || !a->q || !a->k || !a->v) return NULL;
+    struct wml_nn_attention split = *a;
+    split.q = wml_nn_split_heads(b, a->q, a->heads);
+    if (a->kv_heads && a->kv_heads != a->heads) {
+        split.k = wml_nn_split_heads(b, a->k, a->kv_heads);
+        split.v = wml_nn_split_heads(b, a->v, a->kv_heads);
+        return wml_nn_join_heads(b, wml_nn_attention_heads(b, &split));
+    }
+    const int64_t size = wml_nn_size(b, split.q, 3, "the size of a head");
+    const double scale = a->scale != 0 ? a->scale : 1 / sqrt((double)size);
+    struct wml_value *k = split_turned(b, a->k, a->heads), *v = wml_nn_split_heads(b, a->v, a->heads);
+    struct wml_value *scores = wml_nn_matmul(b, a->scale_q ? wml_nn_scale(b, split.q, scale) : split.q, k);
+    if (!a->scale_q) scores = wml_nn_scale(b, scores, scale);
+    if (a->bias) scores = wml_nn_add(b, scores, a->bias);
+    if (a->mask) scores = wml_nn_add(b, scores, a->mask);
+    return wml_nn_join_heads(b, wml_nn_matmul(b, wml_nn_softmax(b, scores, -1), v));
+}
+
+/* ------------------------------------------------------- masks, positions */
+
+struct wml_value *wml_nn_padding_mask(struct wml_nn *b, struct wml_value *mask)
+{
+    if (b->failed || !mask) return NULL;
+    struct wml_value *m = wml_nn_cast(b, wml_nn_unsqueeze(b, mask, WML_DIMS(1, 2)), WML_F32);
+    return wml_nn_scale(b, wml_nn_sub(b, wml_nn_float(b, 1), m), WML_NN_MASKED);
+}
+
+/* [n, n]: 1 where the key is no later than the query, for a fixed n, else made of positions. */
+static struct wml_value *visible(struct wml_nn *b, struct wml_value *ids)
+{
+    const struct wml_axis n = wml_nn_axis(ids, 1);
+    if (n.size >= 0) {
+        if (n.size > 1 << 13) return wml_nn_fail(b, WML_E_UNSUPPORTED, "a causal mask for %lld tokens", (long long)n.size);
+        const int64_t dims[4] = {1, 1, n.size, n.size};
+        float *m = WML_NEW_ARRAY(&b->m->arena, float, (size_t)(n.size * n.size));
+        for (int64_t i = 0; i < n.size; i++)
+            for (int64_t j = 0; j <= i; j++) m[i * n.size + j] = 1;
+        return wml_nn_const(b, "causal", WML_F32, 4, dims, m);
+    }
+    struct wml_value *at = wml_nn_positions(b, ids, 1, 0);
+    struct wml_value *le = wml_nn_compare(b, "LessOrEqual", wml_nn_unsqueeze(b, at, WML_DIMS(0)), wml_nn_unsqueeze(b, at, WML_DIMS(1)));
+    return wml_nn_unsqueeze(b, wml_nn_cast(b, le, WML_F32), WML_DIMS(0, 1));
+}
+
+struct wml_value *wml_nn_causal_mask(struct wml_nn *b, struct wml_value *ids, struct wml_value *mask)
+{
+    if (b->failed || !ids) return NULL;
+    struct wml_value *see = visible(b, ids);
+    if (mask) see = wml_nn_mul(b, see, wml_nn_cast(b, wml_nn_unsqueeze(b, mask, WML_DIMS(1, 2)), WML_F32));
+    return wml_nn_scale(b, wml_nn_sub(b, wml_nn_float(b, 1), see), WML_NN_MASKED);
+}
+
+struct wml_value *wml_nn_positions(struct wml_nn *b, struct wml_value *ids, int axis, int64_t max)
+{
+    if (b->failed || !ids) return NULL;
+    const struct wml_axis n = wml_nn_axis(ids, axis);
+    if (n.size < 0 && !max) { /* no table to cut: counted */
+        struct wml_value *len = wml_nn_squeeze(b, wml_nn_extent(b, ids, axis), WML_DIMS(0));
+        struct wml_value *in[] = {wml_nn_int(b, WML_I64, 0), len, wml_nn_int(b, WML_I64, 1)};
+        const struct wml_nn_shape s = {1, {n}};
+        return wml_nn_out(b, wml_nn_node(b, "", "Range", 3, in), WML_I64, &s);
+    }
+    const int64_t count = n.size >= 0 ? n.size : max;
+    if (max && count > max) return wml_nn_fail(b, WML_E_UNSUPPORTED, "%lld tokens, but the model has %lld positions", (long long)count, (long long)max);
+    if (count > 1 << 24) return wml_nn_fail(b, WML_E_UNSUPPORTED, "a table of %lld positions", (long long)count);
+    int64_t *at = WML_NEW_ARRAY(&b->m->arena, int64_t, (size_t)count);
+    for (int64_t i = 0; i < count; i++) at[i] = i;
+    struct wml_value *table = wml_nn_const(b, "positions", WML_I64, 1, &count, at);
+    return n.size >= 0 ? table : wml_nn_slice_to(b, table, 0, wml_nn_extent(b, ids, axis), n);
+}
+
+struct wml_value *wml_nn_position_rows(struct wml_nn *b, const struct wml_weight *table, struct wml_value *ids, int axis, int64_t offset)
+{
+    if (b->failed || !table || !ids) return NULL;
+    const struct wml_axis n = wml_nn_axis(ids, axis);
+    const int64_t rows = table->dims[0] - offset;
+    if (n.size > rows) {
+        wml_nn_fail(b, WML_E_UNSUPPORTED, "%lld tokens, but the model has %lld positions", (long long)n.size, (long long)rows);
+        return wml_nn_hint(b, "give a smaller sequence_length with --shape-config");
+    }
+    struct wml_value *part = wml_nn_rows(b, table, offset, offset + (n.size >= 0 ? n.size : rows));
+    if (n.size < 0) part = wml_nn_slice_to(b, part, 0, wml_nn_extent(b, ids, axis), n);
+    return part; /* [n, width]: broadcasts over the batch */
+}

@@ -1,0 +1,35 @@
+/* nn/attention.h - attention over heads, as plain MatMul, Add, Softmax, and the masks for it. */
+#ifndef WML_NN_ATTENTION_H
+#define WML_NN_ATTENTION_H
+
+#include "nn/layers.h"
+
+/* The most negative float32, which masks add to scores; never infinity. */
+#define WML_NN_MASKED (-3.4028234663852886e38)
+
+struct wml_nn_attention {
+    struct wml_value *q, *k, *v; /* [batch, length, heads * size]; k, v: kv_heads * size */
+    int64_t heads, kv_heads;     /* kv_heads 0: as many; fewer: each serves heads / kv_heads */
+    double scale;                /* 0: 1 / sqrt(size) */
+    bool scale_q;                /* scales q before the product, else the scores */
+    struct wml_value *bias;      /* added to the scores, then the mask; broadcast to [batch, heads, length, length of k]; NULL: none */
+    struct wml_value *mask;
+};
+/* [batch, length, heads * size] */
+struct wml_value *wml_nn_attention(struct wml_nn *b, const struct wml_nn_attention *a);
+/* The same where q, k, v are [batch, heads, length, size] already. */
+struct wml_value *wml_nn_attention_heads(struct wml_nn *b, const struct wml_nn_attention *a);
+/* [batch, length, heads * size] -> [batch, heads, length, size], and back. */
+struct wml_value *wml_nn_split_heads(struct wml_nn *b, struct wml_value *x, int64_t heads);
+struct wml_value *wml_nn_join_heads(struct wml_nn *b, struct wml_value *x);
+
+/* mask [batch, length] of 1 and 0 -> [batch, 1, 1, length], 0 where it is 1, WML_NN_MASKED where it is 0. */
+struct wml_value *wml_nn_padding_mask(struct wml_nn *b, struct wml_value *mask);
+/* [1, 1, n, n] for ids [batch, n]: 0 up to the diagonal, WML_NN_MASKED above. With a mask [batch, n]: both in one, [batch, 1, n, n]. */
+struct wml_value *wml_nn_causal_mask(struct wml_nn *b, struct wml_value *ids, struct wml_value *mask);
+/* 0, 1, ..., n - 1 as int64 [n], n the size of ids along `axis`: a constant or a piece of a table of max entries. */
+struct wml_value *wml_nn_positions(struct wml_nn *b, struct wml_value *ids, int axis, int64_t max);
+/* Rows 0 .. n - 1 of a table of positions [max, width], after `offset` rows: [n, width], which broadcasts over the batch. */
+struct wml_value *wml_nn_position_rows(struct wml_nn *b, const struct wml_weight *table, struct wml_value *ids, int axis, int64_t offset);
+
+#endif

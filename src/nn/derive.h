@@ -1,0 +1,21 @@
+/* nn/derive.h - a weight of the checkpoint as float32 in another order: computed piece by piece while the model is
+ * written (graph/tensor.h, DERIVED). */
+#ifndef WML_NN_DERIVE_H
+#define WML_NN_DERIVE_H
+
+#include "nn/nn.h"
+
+struct wml_nn_recipe { /* zero: only the type changes */
+    bool transpose;     /* of two axes */
+    const float *scale; /* one for every index along the first axis, or the second with scale_second; NULL: none */
+    bool scale_second;
+};
+
+/* A float32 tensor of `dims` from `bytes`, elements of dtype in the order that dims has before the transposition. The
+ * bytes live as long as the model. NULL after a failure. */
+struct wml_tensor *wml_nn_derive(struct wml_nn *b, const struct wml_weight *w, struct wml_span bytes, size_t rank,
+                                 const int64_t *dims, struct wml_nn_recipe recipe);
+/* Elements as float32, from any type of number at any address. */
+void wml_nn_to_float(enum wml_dtype dtype, const unsigned char *from, size_t n, float *to);
+
+#endif

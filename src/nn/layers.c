@@ -1,0 +1,157 @@
+/* nn/layers.c - linear layers, tables, convolutions. */
+#include <math.h>
+#include "nn/layers.h"
+
+static int64_t last_axis(struct wml_nn *b, const struct wml_value *x)
+{
+    return wml_nn_size(b, x, -1, "the last axis of a layer's input");
+}
+
+static struct wml_value *product(struct wml_nn *b, struct wml_value *x, const struct wml_weight *w, const struct wml_weight *bias)
+{
+    if (b->failed || !x || !w) return NULL;
+    if (wml_nn_rank(x) == 2) return wml_nn_gemm(b, x, wml_nn_param_of(b, w), wml_nn_param_of(b, bias), true);
+    struct wml_value *y = wml_nn_matmul(b, x, wml_nn_transposed(b, w));
+    return bias ? wml_nn_add(b, wml_nn_param_of(b, bias), y) : y;
+}
+
+struct wml_value *wml_nn_linear(struct wml_nn *b, struct wml_value *x, const char *name, int64_t out)
+{
+    if (b->failed || !x) return NULL;
+    wml_nn_enter_layer(b, "Linear", "%s", name);
+    const struct wml_weight *w = wml_nn_need(b, "weight", WML_DIMS(out, last_axis(b, x)));
+    const struct wml_weight *bias = w && wml_nn_has(b, "bias") ? wml_nn_need(b, "bias", WML_DIMS(w->dims[0])) : NULL;
+    x = product(b, x, w, bias);
+    wml_nn_leave(b);
+    return x;
+}
+
+struct wml_value *wml_nn_linear_with(struct wml_nn *b, struct wml_value *x, const struct wml_weight *weight,
+                                     const struct wml_weight *bias)
+{
+    return product(b, x, weight, bias);
+}
+
+struct wml_value *wml_nn_linear_in_out(struct wml_nn *b, struct wml_value *x, const char *name, int64_t out)
+{
+    if (b->failed || !x) return NULL;
+    wml_nn_enter_layer(b, "Conv1D", "%s", name);
+    struct wml_value *w = wml_nn_param(b, "weight", WML_DIMS(last_axis(b, x), out));
+    struct wml_value *y = wml_nn_matmul(b, x, w);
+    if (w && wml_nn_has(b, "bias")) y = wml_nn_add(b, wml_nn_param(b, "bias", WML_DIMS(wml_nn_axis(w, 1).size)), y);
+    wml_nn_leave(b);
+    return y;
+}
+
+struct wml_value *wml_nn_embedding(struct wml_nn *b, struct wml_value *ids, const char *name, int64_t rows, int64_t width)
+{
+    if (b->failed || !ids) return NULL;
+    wml_nn_enter_layer(b, "Embedding", "%s", name);
+    ids = wml_nn_gather(b, wml_nn_param(b, "weight", WML_DIMS(rows, width)), ids, 0);
+    wml_nn_leave(b);
+    return ids;
+}
+
+/* ------------------------------------------------------------ convolutions */
+
+/* Dims of a convolution's weight for the rank of x. */
+static const struct wml_weight *kernel_of(struct wml_nn *b, const struct wml_value *x, int64_t first, int64_t second)
+{
+    const int64_t dims[WML_NN_MAX_RANK] = {first, second, -1, -1, -1, -1, -1, -1};
+    return wml_nn_need(b, "weight", wml_nn_rank(x), dims);
+}
+
+static const char *conv_class(const struct wml_value *x)
+{
+    return wml_nn_rank(x) == 3 ? "Conv1d" : "Conv2d";
+}
+
+static struct wml_value *bias_of(struct wml_nn *b, const struct wml_weight *w, size_t axis, int64_t times)
+{
+    return w && wml_nn_has(b, "bias") ? wml_nn_param(b, "bias", WML_DIMS(w->dims[axis] * times)) : NULL;
+}
+
+struct wml_value *wml_nn_conv(struct wml_nn *b, struct wml_value *x, const char *name, int64_t out, const struct wml_nn_window *w)
+{
+    if (b->failed || !x) return NULL;
+    wml_nn_enter_layer(b, conv_class(x), "%s", name);
+    const struct wml_weight *k = kernel_of(b, x, out, -1);
+    x = wml_nn_conv_node(b, x, wml_nn_param_of(b, k), bias_of(b, k, 0, 1), w);
+    wml_nn_leave(b);
+    return x;
+}
+
+struct wml_value *wml_nn_conv_transpose(struct wml_nn *b, struct wml_value *x, const char *name, int64_t out,
+                                        const struct wml_nn_window *w)
+{
+    if (b->failed || !x) return NULL;
+    const int64_t groups = w->groups ? w->groups : 1;
+    wml_nn_enter_layer(b, "ConvTranspose2d", "%s", name);
+    const struct wml_weight *k = kernel_of(b, x, wml_nn_size(b, x, 1, "the channels of an image"), out < 0 ? -1 : out / groups);
+    x = wml_nn_conv_transpose_node(b, x, wml_nn_param_of(b, k), bias_of(b, k, 1, groups), w);
+    wml_nn_leave(b);
+    return x;
+}
+
+/* What a batch norm does in inference: y = scale x + shift, per channel. */
+struct affine {
+    float *scale, *shift;
+    int64_t n;
+};
+
+static bool affine_of(struct wml_nn *b, const char *name, double eps, int64_t channels, struct affine *out)
+{
+    wml_nn_enter_layer(b, "BatchNorm2d", "%s", name);
+    const struct wml_weight *mean = wml_nn_need(b, "running_mean", WML_DIMS(channels));
+    const struct wml_weight *var = wml_nn_need(b, "running_var", WML_DIMS(channels));
+    const struct wml_weight *gamma = wml_nn_find(b, "weight"), *beta = wml_nn_find(b, "bias");
+    if (gamma) gamma = wml_nn_need(b, "weight", WML_DIMS(channels));
+    if (beta) beta = wml_nn_need(b, "bias", WML_DIMS(channels));
+    const float *m = wml_nn_read(b, mean), *v = wml_nn_read(b, var), *g = wml_nn_read(b, gamma), *a = wml_nn_read(b, beta);
+    wml_nn_find(b, "num_batches_tracked");
+    wml_nn_leave(b);
+    if (b->failed) return false;
+    out->n = mean->dims[0];
+    out->scale = WML_NEW_ARRAY(&b->m->arena, float, (size_t)out->n);
+    out->shift = WML_NEW_ARRAY(&b->m->arena, float, (size_t)out->n);
+    for (int64_t i = 0; i < out->n; i++) {
+        const double s = (g ? g[i] : 1.0) / sqrt((double)v[i] + eps);
+        out->scale[i] = (float)s;
+        out->shift[i] = (float)((a ? a[i] : 0.0) - m[i] * s);
+    }
+    return true;
+}
+
+struct wml_value *wml_nn_conv_bn(struct wml_nn *b, struct wml_value *x, const char *conv, const char *bn, double eps, int64_t out,
+                                 const struct wml_nn_window *w)
+{
+    if (b->failed || !x) return NULL;
+    struct affine f;
+    if (!affine_of(b, bn, eps, out, &f)) return NULL;
+    wml_nn_enter_layer(b, conv_class(x), "%s", conv);
+    const struct wml_weight *k = kernel_of(b, x, f.n, -1);
+    const struct wml_weight *bias = k && wml_nn_has(b, "bias") ? wml_nn_need(b, "bias", WML_DIMS(f.n)) : NULL;
+    const float *old = wml_nn_read(b, bias);
+    if (old)
+        for (int64_t i = 0; i < f.n; i++) f.shift[i] += f.scale[i] * old[i];
+    x = wml_nn_conv_node(b, x, wml_nn_scaled(b, k, 0, f.scale), wml_nn_const(b, "bias.folded", WML_F32, 1, &f.n, f.shift), w);
+    wml_nn_leave(b);
+    return x;
+}
+
+struct wml_value *wml_nn_batch_norm(struct wml_nn *b, struct wml_value *x, const char *name, double eps)
+{
+    if (b->failed || !x) return NULL;
+    const struct wml_nn_shape s = wml_nn_shape(x);
+    const int64_t n = wml_nn_size(b, x, 1, "the channels of an image");
+    wml_nn_enter_layer(b, "BatchNorm2d", "%s", name);
+    static const char *const part[4] = {"weight", "bias", "running_mean", "running_var"};
+    struct wml_value *in[5] = {x};
+    for (size_t i = 0; i < 4; i++) in[i + 1] = wml_nn_param(b, part[i], WML_DIMS(n));
+    wml_nn_find(b, "num_batches_tracked");
+    struct wml_node *node = wml_nn_node(b, "", "BatchNormalization", 5, in);
+    if (node) wml_attr_set_float(node, "epsilon", (float)eps);
+    x = wml_nn_out(b, node, WML_F32, &s);
+    wml_nn_leave(b);
+    return x;
+}

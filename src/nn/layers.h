@@ -1,0 +1,37 @@
+/* nn/layers.h - layers as checkpoints store them: each takes its weights at `name` in the scope. */
+#ifndef WML_NN_LAYERS_H
+#define WML_NN_LAYERS_H
+
+#include "nn/ops.h"
+#include "nn/param.h"
+
+/* Linear: weight [out,in], with its bias where the checkpoint has one. out: -1 for any. Two axes: Gemm; more: MatMul, Add. */
+struct wml_value *wml_nn_linear(struct wml_nn *b, struct wml_value *x, const char *name, int64_t out);
+/* The same with weights that lie elsewhere (tied ones); bias NULL: none. */
+struct wml_value *wml_nn_linear_with(struct wml_nn *b, struct wml_value *x, const struct wml_weight *weight, const struct wml_weight *bias);
+/* GPT-2's Conv1D: weight [in,out]. */
+struct wml_value *wml_nn_linear_in_out(struct wml_nn *b, struct wml_value *x, const char *name, int64_t out);
+/* Rows of the table `name`.weight [rows, width]; -1 for any. */
+struct wml_value *wml_nn_embedding(struct wml_nn *b, struct wml_value *ids, const char *name, int64_t rows, int64_t width);
+
+/* Conv1d, 2d by the rank of x: weight [out, in/groups, k...]; the kernel's size is the weight's. out: -1 for any. */
+struct wml_value *wml_nn_conv(struct wml_nn *b, struct wml_value *x, const char *name, int64_t out, const struct wml_nn_window *w);
+struct wml_value *wml_nn_conv_transpose(struct wml_nn *b, struct wml_value *x, const char *name, int64_t out, const struct wml_nn_window *w);
+/* Conv followed by BatchNorm: one Conv, whose weights carry both. */
+struct wml_value *wml_nn_conv_bn(struct wml_nn *b, struct wml_value *x, const char *conv, const char *bn, double eps, int64_t out,
+                                 const struct wml_nn_window *w);
+struct wml_value *wml_nn_batch_norm(struct wml_nn *b, struct wml_value *x, const char *name, double eps);
+/* Over the last axis: LayerNormalization, or its parts below opset 17. Without weights in the checkpoint: neither scale nor bias is a failure. */
+struct wml_value *wml_nn_layer_norm(struct wml_nn *b, struct wml_value *x, const char *name, double eps);
+/* Over the channels of [n,c,h,w]: between two Transposes. */
+struct wml_value *wml_nn_layer_norm_channels(struct wml_nn *b, struct wml_value *x, const char *name, double eps);
+/* x / sqrt(mean(x^2) + eps) * weight, over the last axis; one_plus: * (1 + weight). */
+struct wml_value *wml_nn_rms_norm(struct wml_nn *b, struct wml_value *x, const char *name, double eps, bool one_plus);
+struct wml_value *wml_nn_group_norm(struct wml_nn *b, struct wml_value *x, const char *name, int64_t groups, double eps);
+
+/* By the names of configs: gelu, gelu_new, gelu_pytorch_tanh, gelu_fast, quick_gelu, relu, relu6, silu, swish, tanh,
+ * sigmoid, hard_swish, hardswish, mish, leaky_relu, elu, linear, ... An unknown one is a failure that names `field`. */
+struct wml_value *wml_nn_act(struct wml_nn *b, struct wml_value *x, struct wml_str name, const char *field);
+struct wml_value *wml_nn_gelu(struct wml_nn *b, struct wml_value *x);
+
+#endif

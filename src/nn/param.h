@@ -1,0 +1,30 @@
+/* nn/param.h - weights of the checkpoint as constants of the graph. Names are relative to the scope; "/name" is from the
+ * root. Where the checkpoint has no such name, the same with or without the base of the model (struct wml_nn) is taken, and
+ * old spellings: gamma and beta for weight and bias. Nothing is copied: what is stored as float32 is borrowed, what must be
+ * converted, turned or scaled is computed while the model is written. */
+#ifndef WML_NN_PARAM_H
+#define WML_NN_PARAM_H
+
+#include "nn/nn.h"
+
+/* NULL when the checkpoint has none; marks it as used. */
+const struct wml_weight *wml_nn_find(struct wml_nn *b, const char *name);
+bool wml_nn_has(struct wml_nn *b, const char *name);
+/* The same, and it is a failure when there is none or when its shape is not dims (-1: any size). */
+const struct wml_weight *wml_nn_need(struct wml_nn *b, const char *name, size_t rank, const int64_t *dims);
+
+/* float32 initializers; one for every weight and form, however often it is asked for. */
+struct wml_value *wml_nn_param(struct wml_nn *b, const char *name, size_t rank, const int64_t *dims);
+struct wml_value *wml_nn_param_of(struct wml_nn *b, const struct wml_weight *w); /* any weight, NULL gives NULL */
+struct wml_value *wml_nn_transposed(struct wml_nn *b, const struct wml_weight *w); /* [n,k] as [k,n] */
+/* Rows [from, to) along the first axis, borrowed. */
+struct wml_value *wml_nn_rows(struct wml_nn *b, const struct wml_weight *w, int64_t from, int64_t to);
+/* Multiplied by scale[i] where i is the index along `axis` (0 or 1); scale lives as long as the model. */
+struct wml_value *wml_nn_scaled(struct wml_nn *b, const struct wml_weight *w, size_t axis, const float *scale);
+/* The same elements in another shape. */
+struct wml_value *wml_nn_reshaped(struct wml_nn *b, const struct wml_weight *w, size_t rank, const int64_t *dims);
+
+/* Elements as floats in the model's arena, for what is computed at build time (tables, folded scales): at most 1 << 26. */
+const float *wml_nn_read(struct wml_nn *b, const struct wml_weight *w);
+
+#endif
