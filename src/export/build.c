@@ -66,13 +66,12 @@ static bool unknown_inputs(struct wml_family_job *j)
     return false;
 }
 
-static void family_runs(struct wml_family_job *j, const struct wml_export_opts *o)
+static void family_runs(struct wml_family_job *j)
 {
     struct wml_nn *b = j->nn;
     const char *suffix = j->task->suffix;
     if (j->type->base) b->base = wml_str(j->type->base);
     b->klass = j->type->klass;
-    b->hierarchy = !o->no_hierarchy;
     if (*suffix == '=') wml_nn_enter(b, suffix + 1, "%s", "");
     else wml_nn_enter(b, wml_arena_fmt(&b->m->arena, "*%s", suffix).ptr, "%s", "");
     j->task->build(j);
@@ -88,7 +87,7 @@ bool wml_export_build(const struct wml_export_source *s, const struct wml_export
     struct wml_family_job j = {.nn = &b, .family = p->family, .type = p->type, .task = task, .cfg = p->cfg, .root = s->cfg,
                                .pre = s->pre, .batch = o->batch, .given = o->given, .n_given = o->n_given};
     memcpy(j.size, o->size, sizeof j.size);
-    family_runs(&j, o);
+    family_runs(&j);
     bool ok = wml_nn_ok(&b);
     if (ok) {
         describe_io(&j);

@@ -30,7 +30,6 @@ struct wml_export_opts {
     int64_t size[WML_SIZE_COUNT]; /* 0: not given */
     const struct wml_family_input *given;
     size_t n_given;
-    bool no_hierarchy;
 };
 
 struct wml_export_result { /* memory of the model */

@@ -2,11 +2,12 @@
 #include "flow/export_internal.h"
 
 #include "flow/output.h"
-#include "graph/graph.h"
 #include "graph/store.h"
 #include "opset/opset.h"
 #include "os/file.h"
 #include "os/path.h"
+
+/* ------------------------------------------------------------------ the source */
 
 /* config.json of the folder (required), or another file (optional). */
 static bool load_json(struct wml_export_run *r, const char *name, bool required, struct wml_json_doc **out, struct wml_err *err)
@@ -24,10 +25,6 @@ static bool load_json(struct wml_export_run *r, const char *name, bool required,
 
 static bool open_source(struct wml_export_run *r, struct wml_err *err)
 {
-    if (!wml_dir_exists(r->a->model)) {
-        wml_fail(err, WML_E_NOT_FOUND, "'%s' is no folder", r->a->model);
-        return wml_hint(err, "give the folder of a Hugging Face model: config.json and *.safetensors");
-    }
     if (!load_json(r, "config.json", true, &r->config, err) || !load_json(r, "preprocessor_config.json", false, &r->preprocessor, err))
         return false;
     r->source = (struct wml_export_source){.name = r->a->model, .cfg = wml_json_root(r->config), .pre = wml_json_root(r->preprocessor)};
@@ -49,7 +46,9 @@ static void hold_weights(struct wml_model *m, struct wml_weights *w)
     }
 }
 
-static bool convert(struct wml_export_run *r, struct wml_model *m, struct wml_err *err)
+/* -------------------------------------------------------------------- one file */
+
+static bool convert(const struct wml_export_run *r, struct wml_model *m, struct wml_err *err)
 {
     size_t unsure = 0;
     const int64_t built = r->a->opset > WML_NN_OPSET ? r->a->opset : WML_NN_OPSET;
@@ -63,29 +62,72 @@ static const char *part_path(struct wml_export_run *r, const char *part)
 {
     if (!part) return r->a->output;
     const struct wml_str path = wml_str(r->a->output), ext = wml_path_ext(path);
-    const struct wml_str front = wml_str_sub(path, 0, path.len - ext.len);
-    return wml_arena_fmt(&r->arena, "%.*s_%s%.*s", WML_ARG(front), part, WML_ARG(ext)).ptr;
+    return wml_arena_fmt(&r->arena, "%.*s_%s%.*s", (int)(path.len - ext.len), path.ptr, part, WML_ARG(ext)).ptr;
 }
 
-static bool export_one(struct wml_export_run *r, const struct wml_family_task *task, const char *part, struct wml_err *err)
+static const char *beside(struct wml_export_run *r, const char *model, const char *suffix)
 {
-    struct wml_export_result made = {0};
-    struct wml_staged s = {0};
-    const char *path = part_path(r, part);
-    bool ok = wml_export_build(&r->source, &r->plan, task, &r->opts, &made, err);
-    if (ok) hold_weights(made.model, r->weights);
-    ok = ok && convert(r, made.model, err) && wml_staged_prepare(&s, NULL, path, r->a->overwrite, err) &&
-         wml_staged_write(&s, made.model, ".winml-export-", r->cx, err) && wml_staged_publish(&s, err);
-    if (ok) {
-        struct wml_item *o = wml_report_root(r->r);
-        wml_item_cstr(o, "output", "Output", path);
-        wml_item_int(o, "nodes", "Nodes", (int64_t)wml_model_count_nodes(made.model), WML_SHOW_COUNT);
-        wml_item_int(o, "bytes", "Size", (int64_t)s.bytes_after, WML_SHOW_BYTES);
-    }
-    wml_staged_release(&s, err);
-    wml_model_free(made.model);
-    return ok;
+    struct wml_buf path = {0};
+    wml_output_beside(&path, model, NULL, suffix);
+    const char *copy = wml_arena_cstr(&r->arena, wml_buf_view(&path));
+    wml_buf_release(&path);
+    return copy;
 }
+
+static double since(uint64_t from)
+{
+    return (double)(wml_now_ns() - from) / 1e9;
+}
+
+static void strip_tags(struct wml_model *m)
+{
+    for (struct wml_node *n = m->graph->first; n; n = n->next) n->metadata.len = 0; /* nothing else is in it */
+}
+
+static bool write_model(struct wml_export_part *p, struct wml_err *err)
+{
+    struct wml_export_run *r = p->run;
+    const uint64_t start = wml_now_ns();
+    if (!r->a->hierarchy) strip_tags(p->made.model);
+    wml_note_progress(r->cx, "Saving", p->staged.name, 0, 0, NULL);
+    if (!wml_staged_write(&p->staged, p->made.model, ".winml-export-", r->cx, err)) return false;
+    p->seconds[WML_EXPORT_WRITE] = since(start);
+    const uint64_t verify = wml_now_ns();
+    if (r->a->verify_against && !wml_export_verify(p, p->staged.path, err)) return false;
+    p->seconds[WML_EXPORT_VERIFY] = since(verify);
+    return wml_staged_publish(&p->staged, err);
+}
+
+static bool export_part(struct wml_export_part *p, struct wml_err *err)
+{
+    struct wml_export_run *r = p->run;
+    const uint64_t start = wml_now_ns();
+    wml_note_progress(r->cx, "Building", p->name ? p->name : p->task->task, 0, 0, NULL);
+    if (!wml_export_build(&r->source, &r->plan, p->task, &r->opts, &p->made, err)) return false;
+    hold_weights(p->made.model, r->weights);
+    if (!convert(r, p->made.model, err)) return false;
+    p->seconds[WML_EXPORT_BUILD] = since(start);
+    wml_export_count(p);
+    wml_model_measure(p->made.model, &p->size);
+    wml_time_utc(p->timestamp);
+    if (!write_model(p, err)) return false;
+    p->seconds[WML_EXPORT_TOTAL] = p->seconds[WML_EXPORT_OPEN] + since(start);
+    if (!wml_export_write_sidecar(p, err) || (r->a->with_report && !wml_export_write_markdown(p, err))) return false;
+    wml_export_report(p);
+    return true;
+}
+
+/* Every name is looked at before any work. */
+static bool prepare(struct wml_export_part *p, struct wml_err *err)
+{
+    struct wml_export_run *r = p->run;
+    p->path = part_path(r, p->name);
+    p->sidecar = beside(r, p->path, "_htp_metadata.json");
+    p->markdown = beside(r, p->path, "_htp_export_report.md");
+    return wml_staged_prepare(&p->staged, NULL, p->path, r->a->overwrite, err);
+}
+
+/* ------------------------------------------------------------------- the files */
 
 static const struct wml_family_task *part_task(const struct wml_family *f, const char *name)
 {
@@ -94,25 +136,68 @@ static const struct wml_family_task *part_task(const struct wml_family *f, const
     return NULL;
 }
 
+static bool no_part(const struct wml_export_run *r, struct wml_err *err)
+{
+    struct wml_buf list = {.max = 200};
+    const struct wml_family_composite *c = r->plan.composite;
+    for (const struct wml_family_part *p = c ? c->part : NULL; p && p->name; p++) wml_buf_fmt(&list, "%s%s", list.len ? ", " : "", p->name);
+    if (c) wml_fail(err, WML_E_USAGE, "no part of this model is called '%s'", r->a->submodel);
+    else wml_fail(err, WML_E_USAGE, "--submodel: this model is one file");
+    wml_hint(err, c ? "its parts: %s" : "leave --submodel out%s", wml_buf_text(&list));
+    wml_buf_release(&list);
+    return false;
+}
+
+enum { MAX_PARTS = 3 };
+
+static bool list_parts(struct wml_export_run *r, struct wml_export_part *part, size_t *n, struct wml_err *err)
+{
+    *n = 0;
+    if (!r->plan.composite) {
+        if (r->a->submodel) return no_part(r, err);
+        part[(*n)++] = (struct wml_export_part){.run = r, .task = r->plan.one};
+        return true;
+    }
+    for (const struct wml_family_part *p = r->plan.composite->part; p->name; p++)
+        if (!r->a->submodel || strcmp(r->a->submodel, p->name) == 0)
+            part[(*n)++] = (struct wml_export_part){.run = r, .task = part_task(r->plan.family, p->task), .name = p->name};
+    return *n || no_part(r, err);
+}
+
+static bool export_parts(struct wml_export_run *r, struct wml_export_part *part, size_t n, double open_seconds, struct wml_err *err)
+{
+    bool ok = true;
+    for (size_t i = 0; i < n && ok; i++) ok = prepare(&part[i], err);
+    for (size_t i = 0; i < n && ok; i++) {
+        part[i].seconds[WML_EXPORT_OPEN] = open_seconds;
+        ok = wml_check_cancel(r->cx, err) && export_part(&part[i], err);
+        if (!ok && i) wml_log(r->cx, WML_LOG_WARN, "written before the failure, and left: %s", part[i - 1].path);
+    }
+    for (size_t i = 0; i < n; i++) {
+        wml_staged_release(&part[i].staged, err);
+        wml_model_free(part[i].made.model);
+    }
+    wml_end_progress(r->cx);
+    return ok;
+}
+
 static bool run(struct wml_export_run *r, struct wml_err *err)
 {
-    if (!open_source(r, err) || !wml_export_read_specs(r, err) || !wml_export_plan(&r->source, r->a->task, &r->plan, err)) return false;
-    if (!wml_weights_open(r->a->model, &r->weights, err)) return false;
+    struct wml_export_part part[MAX_PARTS];
+    const uint64_t start = wml_now_ns();
+    size_t n = 0;
+    if (!open_source(r, err) || !wml_export_read_specs(r, err) || !wml_export_plan(&r->source, r->a->task, &r->plan, err) ||
+        !list_parts(r, part, &n, err) || !wml_weights_open(r->a->model, &r->weights, err))
+        return false;
     r->source.weights = r->weights;
-    if (!r->plan.composite) return export_one(r, r->plan.one, NULL, err);
-    bool any = false;
-    for (const struct wml_family_part *p = r->plan.composite->part; p->name; p++) {
-        if (r->a->submodel && strcmp(r->a->submodel, p->name) != 0) continue;
-        any = true;
-        if (!export_one(r, part_task(r->plan.family, p->task), p->name, err)) return false;
-    }
-    return any || wml_fail(err, WML_E_USAGE, "no part is called '%s'", r->a->submodel);
+    return export_parts(r, part, n, since(start), err);
 }
 
 bool wml_flow_export(const struct wml_export_args *a, struct wml_ctx *cx, struct wml_report *report, struct wml_err *err)
 {
-    struct wml_export_run r = {.a = a, .cx = cx, .r = report,
-                               .opts = {.batch = a->batch, .opset = a->opset, .no_hierarchy = !a->hierarchy}};
+    struct wml_export_run r = {.args = *a, .cx = cx, .r = report};
+    r.a = &r.args;
+    wml_report_tells_of_file(report);
     const bool ok = run(&r, err);
     wml_weights_close(r.weights);
     wml_json_free(r.config);

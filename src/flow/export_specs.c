@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include "base/num.h"
 #include "flow/export_internal.h"
+#include "opset/opset.h"
 #include "text/words.h"
 
 static bool object_of(const char *option, const char *path, struct wml_json_doc **doc, struct wml_err *err)
@@ -103,11 +104,88 @@ static bool each(struct wml_export_run *r, const char *option, const char *path,
     return ok;
 }
 
+/* ------------------------------------------------------------------ configs */
+
+static bool wrong_key(const char *key, const char *wanted, struct wml_err *err)
+{
+    return wml_fail(err, WML_E_USAGE, "Configuration error: %s must be %s", key, wanted);
+}
+
+/* {"transformers_attention": "eager"}: what is built anyway. */
+static bool read_compatibility(const struct wml_json_val *v, struct wml_err *err)
+{
+    struct wml_json_iter it = {0};
+    struct wml_str key;
+    const struct wml_json_val *e;
+    while (wml_json_next(v, &it, &key, &e)) {
+        if (!wml_str_is(key, "transformers_attention"))
+            return wml_fail(err, WML_E_USAGE, "Configuration error: compatibility has no '%.*s'", WML_ARG(key));
+        if (!wml_json_is_null(e) && !wml_str_is(wml_json_str(e), "eager")) return wrong_key("compatibility.transformers_attention", "eager or null", err);
+    }
+    return true;
+}
+
+static bool read_tensors(struct wml_export_run *r, const struct wml_json_val *v, struct wml_err *err)
+{
+    struct wml_json_iter it = {0};
+    struct wml_str key;
+    const struct wml_json_val *e;
+    bool ok = true;
+    while (ok && wml_json_next(v, &it, &key, &e)) {
+        const struct wml_str name = wml_json_get_str(e, "name");
+        ok = name.len ? read_spec(r, name, e, err) : wrong_key("input_tensors", "a list of objects with a name", err);
+    }
+    return ok;
+}
+
+/* The section `export`; keys that mean nothing here (constants are folded, weights always there) are let pass. */
+static bool read_export(struct wml_export_run *r, const struct wml_json_val *v, struct wml_err *err)
+{
+    const struct wml_json_val *batch = wml_json_get(v, "batch_size"), *opset = wml_json_get(v, "opset_version");
+    const struct wml_json_val *format = wml_json_get(v, "hierarchy_tag_format"), *axes = wml_json_get(v, "dynamic_axes"), *e;
+    if (!wml_json_is_null(batch) && !r->args.batch_given) {
+        r->args.batch = wml_json_int(batch, 0);
+        if (r->args.batch < 1 || r->args.batch > 1 << 24) return wrong_key("batch_size", "a positive integer", err);
+    }
+    if (!wml_json_is_null(opset) && !r->args.opset_given) {
+        r->args.opset = wml_json_int(opset, 0);
+        if (r->args.opset < WML_OPSET_FIRST || r->args.opset > WML_OPSET_LAST) return wrong_key("opset_version", "from 11 to 25", err);
+    }
+    if (!r->args.hierarchy_given)
+        r->args.hierarchy = wml_json_get_bool(v, "enable_hierarchy_tags", true) && !wml_json_get_bool(v, "clean_onnx", false);
+    if (!wml_json_is_null(format) && !wml_str_is(wml_json_str(format), "full") && !wml_str_is(wml_json_str(format), "module_only"))
+        return wrong_key("hierarchy_tag_format", "full or module_only", err);
+    struct wml_json_iter it = {0};
+    struct wml_str key;
+    bool ok = read_compatibility(wml_json_get(v, "compatibility"), err) && read_tensors(r, wml_json_get(v, "input_tensors"), err);
+    while (ok && wml_json_next(axes, &it, &key, &e)) ok = read_axes(r, key, e, err);
+    return ok;
+}
+
+static bool read_configs(struct wml_export_run *r, struct wml_err *err)
+{
+    const char *const path[2] = {r->a->config, r->a->export_config}, *const option[2] = {"--config", "--export-config"};
+    for (size_t i = 0; i < 2; i++) {
+        struct wml_json_doc *doc = NULL;
+        if (!path[i]) continue;
+        if (!object_of(option[i], path[i], &doc, err)) return false;
+        const struct wml_json_val *root = wml_json_root(doc), *section = i ? root : wml_json_get(root, "export");
+        const struct wml_str task = wml_json_get_str(wml_json_get(root, "loader"), "task");
+        if (!i && task.len && !r->args.task) r->args.task = wml_arena_cstr(&r->arena, task);
+        const bool ok = !wml_json_is_object(section) || read_export(r, section, err);
+        wml_json_free(doc);
+        if (!ok) return wml_wrap(err, "%s", path[i]);
+    }
+    return true;
+}
+
 bool wml_export_read_specs(struct wml_export_run *r, struct wml_err *err)
 {
-    bool ok = each(r, "--shape-config", r->a->shape_config, read_shape, err) &&
+    bool ok = read_configs(r, err) && each(r, "--shape-config", r->a->shape_config, read_shape, err) &&
               each(r, "--input-specs", r->a->input_specs, read_spec, err) &&
               each(r, "--dynamic-axes", r->a->dynamic_axes, read_axes, err);
+    r->opts.batch = r->a->batch;
+    r->opts.opset = r->a->opset;
     r->opts.given = r->given.at;
     r->opts.n_given = r->given.len;
     return ok;

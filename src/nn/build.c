@@ -7,7 +7,7 @@ enum { SCOPE_NAME = 256 };
 
 void wml_nn_init(struct wml_nn *b, struct wml_weights *w, int64_t opset, struct wml_err *err)
 {
-    *b = (struct wml_nn){.m = wml_model_new(), .w = w, .opset = opset, .err = err, .hierarchy = true};
+    *b = (struct wml_nn){.m = wml_model_new(), .w = w, .opset = opset, .err = err};
     b->g = b->m->graph;
     b->m->ir_version = 8; /* of opset 17; whoever converts to another raises it */
     wml_model_set_opset(b->m, "", opset > WML_NN_OPSET ? opset : WML_NN_OPSET);
@@ -142,7 +142,7 @@ static struct wml_str node_name(struct wml_nn *b, const char *op)
 
 static void tag_node(struct wml_nn *b, struct wml_node *n)
 {
-    if (!b->hierarchy || !b->depth) return;
+    if (!b->depth) return;
     const struct wml_str tag = b->scope[b->depth - 1].tag;
     size_t depth = 0;
     for (size_t i = 0; i < tag.len; i++) depth += tag.ptr[i] == '/';

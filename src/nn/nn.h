@@ -40,7 +40,6 @@ struct wml_nn {
     int64_t opset;        /* wanted: standard forms that it has are used */
     const char *klass;    /* what '*' at the start of a class stands for: "Roberta" */
     struct wml_str base;  /* of the bare model in those with heads, "bert"; checkpoints have it or not. Absent: none */
-    bool hierarchy;       /* nodes get tags */
     struct wml_err *err;
     bool failed;
     /* its own */
