@@ -55,6 +55,15 @@ int64_t wml_cfg_size(struct wml_family_job *j, const struct wml_json_val *cfg, c
     return 1;
 }
 
+int64_t wml_cfg_count(struct wml_family_job *j, const struct wml_json_val *cfg, const char *key, int64_t fallback)
+{
+    const struct wml_json_val *v = member(cfg, key);
+    const int64_t n = v ? wml_json_int(v, -1) : fallback;
+    if (n >= 0 && n <= 1 << 24) return n;
+    wrong(j, key, v, "a whole number from 0 to 16777216");
+    return 0;
+}
+
 int64_t wml_cfg_int(struct wml_family_job *j, const struct wml_json_val *cfg, const char *key, int64_t fallback)
 {
     const struct wml_json_val *v = member(cfg, key);

@@ -79,8 +79,9 @@ struct wml_family_job {
     WML_VEC(struct wml_family_input) input; /* declared so far, in the model's arena */
 };
 
-/* --- the config. `fallback` is the value of the family's class where the key is absent; 0: the key must be there. */
+/* --- the config. `fallback` is the value of the family's class where the key is absent; 0: the key must be there (a count may be 0). */
 int64_t wml_cfg_size(struct wml_family_job *j, const struct wml_json_val *cfg, const char *key, int64_t fallback); /* 1 .. 1 << 24 */
+int64_t wml_cfg_count(struct wml_family_job *j, const struct wml_json_val *cfg, const char *key, int64_t fallback); /* 0 .. 1 << 24 */
 int64_t wml_cfg_int(struct wml_family_job *j, const struct wml_json_val *cfg, const char *key, int64_t fallback); /* any */
 double wml_cfg_num(struct wml_family_job *j, const struct wml_json_val *cfg, const char *key, double fallback);
 struct wml_str wml_cfg_str(struct wml_family_job *j, const struct wml_json_val *cfg, const char *key, const char *fallback);

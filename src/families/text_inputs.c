@@ -32,3 +32,18 @@ struct wml_text wml_text_inputs(struct wml_family_job *j, int64_t vocab, int64_t
     t.additive = wml_nn_padding_mask(j->nn, t.mask);
     return t;
 }
+
+struct wml_value *wml_text_positions(struct wml_nn *b, struct wml_value *ids, int64_t pad, int64_t rows)
+{
+    if (!wml_nn_ok(b) || !ids) return NULL;
+    const enum wml_dtype dtype = wml_value_elem(ids);
+    const int64_t n = wml_nn_axis(ids, 1).size;
+    if (n > rows - pad - 1) {
+        wml_nn_fail(b, WML_E_UNSUPPORTED, "%lld tokens, but the model has %lld positions", (long long)n, (long long)(rows - pad - 1));
+        return wml_nn_hint(b, "give a smaller sequence_length with --shape-config");
+    }
+    struct wml_value *blank = wml_nn_compare(b, "Equal", ids, wml_nn_int(b, dtype, pad));
+    struct wml_value *token = wml_nn_cast(b, wml_nn_unary(b, "Not", blank), dtype);
+    struct wml_value *at = wml_nn_mul(b, wml_nn_cumsum(b, token, 1), token);
+    return pad ? wml_nn_add(b, at, wml_nn_int(b, dtype, pad)) : at;
+}

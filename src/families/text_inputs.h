@@ -7,10 +7,15 @@
 struct wml_text {
     struct wml_value *ids, *mask, *types; /* [batch, length]; those that were not asked for are NULL */
     struct wml_value *additive;           /* [batch, 1, 1, length]: the mask as it is added to scores */
+    struct wml_value *boxes, *pixels;     /* of documents: [batch, length, 4], [batch, channels, height, width] */
     struct wml_value *choices;            /* multiple-choice: input_ids [batch, choices, length], of which ids are the rows */
 };
 
 /* Declares input_ids, attention_mask and, of `segments` kinds above 0, token_type_ids. positions: how many the model has. */
 struct wml_text wml_text_inputs(struct wml_family_job *j, int64_t vocab, int64_t positions, int64_t segments, bool choices);
+
+/* Positions of tokens as RoBERTa counts them, in the type of ids: pad + 1, pad + 2, ... for those that are no padding, pad
+ * for those that are. A fixed length for which a table of `rows` has not enough is a failure. */
+struct wml_value *wml_text_positions(struct wml_nn *b, struct wml_value *ids, int64_t pad, int64_t rows);
 
 #endif

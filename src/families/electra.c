@@ -1,0 +1,53 @@
+/* families/electra.c - ELECTRA (Clark et al. 2020): BERT's body, tables that may be narrower than its layers. */
+#include "families/text_tasks.h"
+
+static struct wml_bert params(struct wml_family_job *j)
+{
+    static const struct wml_bert defaults = {.hidden = 256, .layers = 12, .heads = 4, .inner = 1024, .vocab = 30522,
+                                             .positions = 512, .segments = 2, .embedding = 128, .pad = -1, .eps = 1e-12};
+    return wml_bert_params(j, &defaults);
+}
+
+static struct wml_value *body(struct wml_nn *b, const struct wml_bert *p, const struct wml_text *t)
+{
+    struct wml_value *x = wml_bert_embeddings(b, p, t);
+    if (p->embedding != p->hidden) x = wml_nn_linear(b, x, "embeddings_project", p->hidden);
+    return wml_bert_encoder(b, p, x, t);
+}
+
+static struct wml_value *predict(struct wml_family_job *j, const struct wml_bert *p, struct wml_value *x)
+{
+    wml_nn_enter(j->nn, "*GeneratorPredictions", "generator_predictions");
+    x = wml_nn_gelu(j->nn, wml_nn_linear(j->nn, x, "dense", p->embedding));
+    x = wml_nn_layer_norm(j->nn, x, "LayerNorm", p->eps);
+    wml_nn_leave(j->nn);
+    return wml_text_decode(j, x, "generator_lm_head", "embeddings.word_embeddings", p->vocab);
+}
+
+static struct wml_value *classify(struct wml_family_job *j, const struct wml_bert *p, struct wml_value *x)
+{
+    return wml_text_class_head(j, p, x, WML_STR("gelu"));
+}
+
+static const struct wml_text_model model = {
+    .params = params, .body = body, .pooled = wml_text_summary, .classify = classify, .predict = predict,
+};
+
+static void features(struct wml_family_job *j) { wml_text_features(j, &model); }
+static void fill_mask(struct wml_family_job *j) { wml_text_fill_mask(j, &model); }
+static void classes(struct wml_family_job *j) { wml_text_classes(j, &model); }
+static void token_classes(struct wml_family_job *j) { wml_text_token_classes(j, &model); }
+static void question(struct wml_family_job *j) { wml_text_question(j, &model); }
+static void choice(struct wml_family_job *j) { wml_text_choice(j, &model); }
+
+static const struct wml_family_type types[] = {{"electra", "Electra", "electra"}, {NULL, NULL, NULL}};
+static const struct wml_family_task tasks[] = {
+    {"feature-extraction", "Model", features},
+    {"fill-mask", "ForMaskedLM", fill_mask},
+    {"text-classification", "ForSequenceClassification", classes},
+    {"token-classification", "ForTokenClassification", token_classes},
+    {"question-answering", "ForQuestionAnswering", question},
+    {"multiple-choice", "ForMultipleChoice", choice},
+    {NULL, NULL, NULL},
+};
+const struct wml_family wml_family_electra = {"electra", types, tasks, NULL};

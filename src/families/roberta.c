@@ -1,0 +1,50 @@
+/* families/roberta.c - RoBERTa (Liu et al. 2019) and its kin: BERT's body, positions counted behind padding, no segments. */
+#include "families/text_tasks.h"
+
+static struct wml_bert params(struct wml_family_job *j)
+{
+    static const struct wml_bert defaults = {.hidden = 768, .layers = 12, .heads = 12, .inner = 3072, .vocab = 30522,
+                                             .positions = 512, .segments = 2, .pad = 1, .eps = 1e-12};
+    struct wml_bert p = defaults;
+    if (strcmp(j->type->model_type, "roberta") == 0) p.vocab = 50265;
+    return wml_bert_params(j, &p);
+}
+
+static struct wml_value *predict(struct wml_family_job *j, const struct wml_bert *p, struct wml_value *x)
+{
+    wml_nn_enter(j->nn, "*LMHead", "lm_head");
+    x = wml_nn_gelu(j->nn, wml_nn_linear(j->nn, x, "dense", p->hidden)); /* whatever hidden_act is */
+    x = wml_nn_layer_norm(j->nn, x, "layer_norm", p->eps);
+    x = wml_text_decode(j, x, "decoder", "embeddings.word_embeddings", p->vocab);
+    wml_nn_leave(j->nn);
+    return x;
+}
+
+static const struct wml_text_model model = {
+    .params = params, .body = wml_bert_body, .pooled = wml_bert_pooled, .classify = wml_text_classify_first, .predict = predict,
+};
+
+static void features(struct wml_family_job *j) { wml_text_features(j, &model); }
+static void fill_mask(struct wml_family_job *j) { wml_text_fill_mask(j, &model); }
+static void classes(struct wml_family_job *j) { wml_text_classes(j, &model); }
+static void token_classes(struct wml_family_job *j) { wml_text_token_classes(j, &model); }
+static void question(struct wml_family_job *j) { wml_text_question(j, &model); }
+static void choice(struct wml_family_job *j) { wml_text_choice(j, &model); }
+
+static const struct wml_family_type types[] = {
+    {"roberta", "Roberta", "roberta"},
+    {"xlm-roberta", "XLMRoberta", "roberta"},
+    {"camembert", "Camembert", "roberta"},
+    {"data2vec-text", "Data2VecText", "data2vec_text"},
+    {NULL, NULL, NULL},
+};
+static const struct wml_family_task tasks[] = {
+    {"feature-extraction", "Model", features},
+    {"fill-mask", "ForMaskedLM", fill_mask},
+    {"text-classification", "ForSequenceClassification", classes},
+    {"token-classification", "ForTokenClassification", token_classes},
+    {"question-answering", "ForQuestionAnswering", question},
+    {"multiple-choice", "ForMultipleChoice", choice},
+    {NULL, NULL, NULL},
+};
+const struct wml_family wml_family_roberta = {"roberta", types, tasks, NULL};

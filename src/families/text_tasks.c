@@ -1,0 +1,137 @@
+/* families/text_tasks.c - see text_tasks.h. */
+#include "families/text_tasks.h"
+
+#include <stdio.h>
+
+struct wml_value *wml_text_encode(struct wml_family_job *j, const struct wml_text_model *m, const struct wml_bert *p,
+                                  const struct wml_text *t)
+{
+    wml_nn_enter(j->nn, "*Model", "%s", j->type->base);
+    struct wml_value *x = m->body(j->nn, p, t);
+    wml_nn_leave(j->nn);
+    return x;
+}
+
+static struct wml_text inputs(struct wml_family_job *j, const struct wml_text_model *m, const struct wml_bert *p, bool choices)
+{
+    return m->inputs ? m->inputs(j, p, choices) : wml_bert_inputs(j, p, choices);
+}
+
+static struct wml_value *encoded(struct wml_family_job *j, const struct wml_text_model *m, const struct wml_bert *p)
+{
+    const struct wml_text t = inputs(j, m, p, false);
+    return wml_text_encode(j, m, p, &t);
+}
+
+void wml_text_features(struct wml_family_job *j, const struct wml_text_model *m)
+{
+    const struct wml_bert p = m->params(j);
+    const struct wml_text t = inputs(j, m, &p, false);
+    wml_nn_output(j->nn, "last_hidden_state", m->body(j->nn, &p, &t));
+}
+
+void wml_text_fill_mask(struct wml_family_job *j, const struct wml_text_model *m)
+{
+    const struct wml_bert p = m->params(j);
+    wml_nn_output(j->nn, "logits", m->predict(j, &p, encoded(j, m, &p)));
+}
+
+void wml_text_classes(struct wml_family_job *j, const struct wml_text_model *m)
+{
+    const struct wml_bert p = m->params(j);
+    struct wml_value *x = encoded(j, m, &p);
+    x = m->classify ? m->classify(j, &p, x) : wml_nn_linear(j->nn, m->pooled(j, &p, x), "classifier", wml_cfg_labels(j, j->cfg));
+    wml_nn_output(j->nn, "logits", x);
+}
+
+void wml_text_token_classes(struct wml_family_job *j, const struct wml_text_model *m)
+{
+    const struct wml_bert p = m->params(j);
+    struct wml_value *x = encoded(j, m, &p);
+    if (m->tokens) x = m->tokens(j, &p, x);
+    wml_nn_output(j->nn, "logits", wml_nn_linear(j->nn, x, "classifier", wml_cfg_labels(j, j->cfg)));
+}
+
+void wml_text_answers(struct wml_nn *b, struct wml_value *x)
+{
+    struct wml_value *part[2];
+    wml_nn_split(b, x, -1, 2, part);
+    wml_nn_output(b, "start_logits", wml_nn_squeeze(b, part[0], WML_DIMS(-1)));
+    wml_nn_output(b, "end_logits", wml_nn_squeeze(b, part[1], WML_DIMS(-1)));
+}
+
+void wml_text_question(struct wml_family_job *j, const struct wml_text_model *m)
+{
+    const struct wml_bert p = m->params(j);
+    wml_text_answers(j->nn, wml_nn_linear(j->nn, encoded(j, m, &p), "qa_outputs", 2));
+}
+
+void wml_text_choice(struct wml_family_job *j, const struct wml_text_model *m)
+{
+    struct wml_nn *b = j->nn;
+    const struct wml_bert p = m->params(j);
+    const struct wml_text t = inputs(j, m, &p, true);
+    struct wml_value *x = wml_nn_linear(b, m->pooled(j, &p, wml_text_encode(j, m, &p, &t)), "classifier", 1);
+    const struct wml_nn_shape s = {2, {wml_nn_axis(t.choices, 0), wml_nn_axis(t.choices, 1)}};
+    if (s.at[1].size >= 0) x = wml_nn_reshape(b, x, WML_DIMS(-1, s.at[1].size));
+    else x = wml_nn_reshape_to(b, x, WML_VALUES(wml_nn_extent(b, t.choices, 0), wml_nn_extent(b, t.choices, 1)), &s);
+    wml_nn_output(b, "logits", x);
+}
+
+/* ------------------------------------------------------------------- heads */
+
+/* The table of words in the model with a head; checkpoints of the bare model have it without the base. */
+static const struct wml_weight *words_table(struct wml_family_job *j, const char *words, int64_t rows, int64_t width)
+{
+    char name[200];
+    snprintf(name, sizeof name, "/%s%s%s.weight", j->type->base ? j->type->base : "", j->type->base ? "." : "", words);
+    return wml_nn_need(j->nn, name, WML_DIMS(rows, width));
+}
+
+struct wml_value *wml_text_decode(struct wml_family_job *j, struct wml_value *x, const char *name, const char *words, int64_t vocab)
+{
+    struct wml_nn *b = j->nn;
+    if (!wml_nn_ok(b) || !x) return NULL;
+    const int64_t width = wml_nn_size(b, x, -1, "the width of a head");
+    const struct wml_weight *beside = wml_nn_find(b, "bias");
+    wml_nn_enter_layer(b, "Linear", "%s", name);
+    const bool own = wml_nn_has(b, "weight") && !wml_json_get_bool(j->cfg, "tie_word_embeddings", true);
+    const struct wml_weight *w = own ? wml_nn_need(b, "weight", WML_DIMS(vocab, width)) : words_table(j, words, vocab, width);
+    const struct wml_weight *bias = wml_nn_find(b, "bias");
+    if (!bias) bias = beside;
+    if (bias && (bias->rank != 1 || bias->dims[0] != vocab)) bias = wml_nn_need(b, "bias", WML_DIMS(vocab));
+    x = wml_nn_linear_with(b, x, w, bias);
+    wml_nn_leave(b);
+    return x;
+}
+
+struct wml_value *wml_text_class_head(struct wml_family_job *j, const struct wml_bert *p, struct wml_value *x, struct wml_str act)
+{
+    wml_nn_enter(j->nn, "*ClassificationHead", "classifier");
+    x = wml_nn_act(j->nn, wml_nn_linear(j->nn, wml_nn_pick(j->nn, x, 1, 0), "dense", p->hidden), act, "the activation of the head");
+    x = wml_nn_linear(j->nn, x, "out_proj", wml_cfg_labels(j, j->cfg));
+    wml_nn_leave(j->nn);
+    return x;
+}
+
+struct wml_value *wml_text_classify_first(struct wml_family_job *j, const struct wml_bert *p, struct wml_value *x)
+{
+    return wml_text_class_head(j, p, x, WML_STR("tanh"));
+}
+
+struct wml_value *wml_text_summary(struct wml_family_job *j, const struct wml_bert *p, struct wml_value *x)
+{
+    struct wml_nn *b = j->nn;
+    const struct wml_str type = wml_cfg_str(j, j->cfg, "summary_type", "first"), act = wml_cfg_str(j, j->cfg, "summary_activation", "gelu");
+    const bool to_labels = wml_json_get_bool(j->cfg, "summary_proj_to_labels", false);
+    wml_nn_enter(b, "*SequenceSummary", "sequence_summary");
+    if (wml_str_is(type, "first")) x = wml_nn_pick(b, x, 1, 0);
+    else if (wml_str_is(type, "last") || wml_str_is(type, "cls_index")) x = wml_nn_pick(b, x, 1, -1);
+    else if (wml_str_is(type, "mean")) x = wml_nn_reduce(b, "ReduceMean", x, WML_DIMS(1), false);
+    else wml_nn_fail(b, WML_E_UNSUPPORTED, "config.json: summary_type '%.*s' is not known", WML_ARG(type));
+    if (wml_json_get_bool(j->cfg, "summary_use_proj", true))
+        x = wml_nn_linear(b, x, "summary", to_labels ? wml_cfg_labels(j, j->cfg) : p->hidden);
+    if (act.len) x = wml_nn_act(b, x, act, "summary_activation");
+    wml_nn_leave(b);
+    return x;
+}

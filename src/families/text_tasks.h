@@ -1,0 +1,47 @@
+/* families/text_tasks.h - the tasks of text encoders. Families differ in their body and in layers of their heads; each
+ * names its own here and has one line per task:
+ *
+ *     static const struct wml_text_model model = {.params = params, .body = wml_bert_body, .pooled = wml_bert_pooled, ...};
+ *     static void fill_mask(struct wml_family_job *j) { wml_text_fill_mask(j, &model); }
+ */
+#ifndef WML_FAMILIES_TEXT_TASKS_H
+#define WML_FAMILIES_TEXT_TASKS_H
+
+#include "families/bert_body.h"
+
+struct wml_text_model {
+    struct wml_bert (*params)(struct wml_family_job *j);
+    struct wml_text (*inputs)(struct wml_family_job *j, const struct wml_bert *p, bool choices); /* NULL: wml_bert_inputs */
+    /* [batch, length, hidden], in the scope of the bare model. */
+    struct wml_value *(*body)(struct wml_nn *b, const struct wml_bert *p, const struct wml_text *t);
+    /* From the body's result, in the scope of the whole model: one vector per text, for multiple-choice and, without
+     * `classify`, for text-classification; its classes; the vocabulary's scores. */
+    struct wml_value *(*pooled)(struct wml_family_job *j, const struct wml_bert *p, struct wml_value *x);
+    struct wml_value *(*classify)(struct wml_family_job *j, const struct wml_bert *p, struct wml_value *x);
+    struct wml_value *(*predict)(struct wml_family_job *j, const struct wml_bert *p, struct wml_value *x);
+    /* What the classifier of tokens gets; NULL: the body's result. */
+    struct wml_value *(*tokens)(struct wml_family_job *j, const struct wml_bert *p, struct wml_value *x);
+};
+
+void wml_text_features(struct wml_family_job *j, const struct wml_text_model *m);
+void wml_text_fill_mask(struct wml_family_job *j, const struct wml_text_model *m);
+void wml_text_classes(struct wml_family_job *j, const struct wml_text_model *m);
+void wml_text_token_classes(struct wml_family_job *j, const struct wml_text_model *m);
+void wml_text_question(struct wml_family_job *j, const struct wml_text_model *m);
+void wml_text_choice(struct wml_family_job *j, const struct wml_text_model *m);
+
+/* A text encoder inside of a model with a head. */
+struct wml_value *wml_text_encode(struct wml_family_job *j, const struct wml_text_model *m, const struct wml_bert *p,
+                                  const struct wml_text *t);
+/* Linear to the vocabulary at `name` in the scope: its weight is the table `words` of the bare model where they are tied
+ * (tie_word_embeddings), its bias its own, or lies beside it ("bias"). */
+struct wml_value *wml_text_decode(struct wml_family_job *j, struct wml_value *x, const char *name, const char *words, int64_t vocab);
+/* The head "classifier" over the first token: dense, an activation (tanh with classify_first), out_proj. */
+struct wml_value *wml_text_class_head(struct wml_family_job *j, const struct wml_bert *p, struct wml_value *x, struct wml_str act);
+struct wml_value *wml_text_classify_first(struct wml_family_job *j, const struct wml_bert *p, struct wml_value *x);
+/* "sequence_summary": one vector by summary_type, a linear layer and an activation as the config says. */
+struct wml_value *wml_text_summary(struct wml_family_job *j, const struct wml_bert *p, struct wml_value *x);
+/* start_logits and end_logits, the columns of x [batch, length, 2]. */
+void wml_text_answers(struct wml_nn *b, struct wml_value *x);
+
+#endif
