@@ -82,9 +82,8 @@ struct wml_value *wml_bert_embeddings(struct wml_nn *b, const struct wml_bert *p
 
 /* ------------------------------------------------------------------ layers */
 
-static struct wml_value *self_attention(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x, const struct wml_text *t)
+struct wml_value *wml_bert_attention(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x, const struct wml_text *t)
 {
-    if (p->self) return p->self(b, p, x, t);
     const struct wml_nn_attention a = {.q = wml_nn_linear(b, x, "query", p->hidden), .k = wml_nn_linear(b, x, "key", p->hidden),
                                        .v = wml_nn_linear(b, x, "value", p->hidden), .heads = p->heads, .mask = t->additive};
     return wml_nn_attention(b, &a);
@@ -103,7 +102,7 @@ static struct wml_value *attention(struct wml_nn *b, const struct wml_bert *p, s
 {
     wml_nn_enter(b, "*Attention", "attention");
     wml_nn_enter(b, "*SelfAttention", "self");
-    struct wml_value *y = self_attention(b, p, x, t);
+    struct wml_value *y = p->self ? p->self(b, p, x, t) : wml_bert_attention(b, p, x, t);
     wml_nn_leave(b);
     y = wml_bert_sum(b, p, "*SelfOutput", "output", y, x);
     wml_nn_leave(b);

@@ -35,6 +35,8 @@ struct wml_value *wml_bert_embedded(struct wml_nn *b, const struct wml_bert *p, 
 /* The module "encoder", and the part of a layer behind attention: "intermediate" and "output". */
 struct wml_value *wml_bert_encoder(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x, const struct wml_text *t);
 struct wml_value *wml_bert_feed_forward(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x);
+/* "query", "key", "value" and the attention over them, in the scope: [batch, length, hidden]. */
+struct wml_value *wml_bert_attention(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x, const struct wml_text *t);
 /* "dense" and "LayerNorm" over the sum with `rest`, in a scope of their own. */
 struct wml_value *wml_bert_sum(struct wml_nn *b, const struct wml_bert *p, const char *class_name, const char *name,
                                struct wml_value *x, struct wml_value *rest);

@@ -10,18 +10,8 @@ static struct wml_bert params(struct wml_family_job *j)
     return wml_bert_params(j, &p);
 }
 
-static struct wml_value *predict(struct wml_family_job *j, const struct wml_bert *p, struct wml_value *x)
-{
-    wml_nn_enter(j->nn, "*LMHead", "lm_head");
-    x = wml_nn_gelu(j->nn, wml_nn_linear(j->nn, x, "dense", p->hidden)); /* whatever hidden_act is */
-    x = wml_nn_layer_norm(j->nn, x, "layer_norm", p->eps);
-    x = wml_text_decode(j, x, "decoder", "embeddings.word_embeddings", p->vocab);
-    wml_nn_leave(j->nn);
-    return x;
-}
-
 static const struct wml_text_model model = {
-    .params = params, .body = wml_bert_body, .pooled = wml_bert_pooled, .classify = wml_text_classify_first, .predict = predict,
+    .params = params, .body = wml_bert_body, .pooled = wml_bert_pooled, .classify = wml_text_classify_first, .predict = wml_text_lm_head,
 };
 
 static void features(struct wml_family_job *j) { wml_text_features(j, &model); }

@@ -105,6 +105,16 @@ struct wml_value *wml_text_decode(struct wml_family_job *j, struct wml_value *x,
     return x;
 }
 
+struct wml_value *wml_text_lm_head(struct wml_family_job *j, const struct wml_bert *p, struct wml_value *x)
+{
+    wml_nn_enter(j->nn, "*LMHead", "lm_head");
+    x = wml_nn_gelu(j->nn, wml_nn_linear(j->nn, x, "dense", p->hidden)); /* whatever hidden_act is */
+    x = wml_nn_layer_norm(j->nn, x, "layer_norm", p->eps);
+    x = wml_text_decode(j, x, "decoder", "embeddings.word_embeddings", p->vocab);
+    wml_nn_leave(j->nn);
+    return x;
+}
+
 struct wml_value *wml_text_class_head(struct wml_family_job *j, const struct wml_bert *p, struct wml_value *x, struct wml_str act)
 {
     wml_nn_enter(j->nn, "*ClassificationHead", "classifier");

@@ -36,6 +36,8 @@ struct wml_value *wml_text_encode(struct wml_family_job *j, const struct wml_tex
 /* Linear to the vocabulary at `name` in the scope: its weight is the table `words` of the bare model where they are tied
  * (tie_word_embeddings), its bias its own, or lies beside it ("bias"). */
 struct wml_value *wml_text_decode(struct wml_family_job *j, struct wml_value *x, const char *name, const char *words, int64_t vocab);
+/* RoBERTa's "lm_head": dense, gelu, layer_norm, and the words. */
+struct wml_value *wml_text_lm_head(struct wml_family_job *j, const struct wml_bert *p, struct wml_value *x);
 /* The head "classifier" over the first token: dense, an activation (tanh with classify_first), out_proj. */
 struct wml_value *wml_text_class_head(struct wml_family_job *j, const struct wml_bert *p, struct wml_value *x, struct wml_str act);
 struct wml_value *wml_text_classify_first(struct wml_family_job *j, const struct wml_bert *p, struct wml_value *x);
