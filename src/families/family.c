@@ -174,13 +174,25 @@ static bool preprocessor_size(const struct wml_json_val *pre, const char *key, i
     return hw[0] > 0 && hw[1] > 0 && hw[0] <= 1 << 16 && hw[1] <= 1 << 16;
 }
 
+static struct wml_value *pixels(struct wml_family_job *j, int64_t hw[2])
+{
+    if (j->size[WML_SIZE_HEIGHT]) hw[0] = j->size[WML_SIZE_HEIGHT];
+    if (j->size[WML_SIZE_WIDTH]) hw[1] = j->size[WML_SIZE_WIDTH];
+    const int64_t channels = j->size[WML_SIZE_CHANNELS] ? j->size[WML_SIZE_CHANNELS] : wml_cfg_size(j, j->cfg, "num_channels", 3);
+    return wml_family_input(j, "pixel_values", WML_F32, WML_DIMS(j->batch, channels, hw[0], hw[1]), 0, 1);
+}
+
 struct wml_value *wml_family_pixels(struct wml_family_job *j, int64_t default_size)
 {
     int64_t hw[2] = {default_size, default_size};
     if (member(j->cfg, "image_size")) wml_cfg_pair(j, j->cfg, "image_size", 0, hw);
     else preprocessor_size(j->pre, "size", hw);
-    if (j->size[WML_SIZE_HEIGHT]) hw[0] = j->size[WML_SIZE_HEIGHT];
-    if (j->size[WML_SIZE_WIDTH]) hw[1] = j->size[WML_SIZE_WIDTH];
-    const int64_t channels = j->size[WML_SIZE_CHANNELS] ? j->size[WML_SIZE_CHANNELS] : wml_cfg_size(j, j->cfg, "num_channels", 3);
-    return wml_family_input(j, "pixel_values", WML_F32, WML_DIMS(j->batch, channels, hw[0], hw[1]), 0, 1);
+    return pixels(j, hw);
+}
+
+struct wml_value *wml_family_crop(struct wml_family_job *j, int64_t default_size)
+{
+    int64_t hw[2] = {default_size, default_size};
+    if (preprocessor_size(j->pre, "crop_size", hw)) return pixels(j, hw);
+    return wml_family_pixels(j, default_size);
 }

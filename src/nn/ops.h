@@ -56,6 +56,8 @@ struct wml_value *wml_nn_pad(struct wml_nn *b, struct wml_value *x, const int64_
 /* Resize of the two last axes of [n,c,h,w] to a fixed size; mode "linear", "nearest", "cubic"; corners: align_corners,
  * else half pixels. */
 struct wml_value *wml_nn_resize(struct wml_nn *b, struct wml_value *x, const char *mode, bool corners, int64_t height, int64_t width);
+/* [n, c r r, h, w] -> [n, c, h r, w r] */
+struct wml_value *wml_nn_pixel_shuffle(struct wml_nn *b, struct wml_value *x, int64_t r);
 struct wml_value *wml_nn_resize_by(struct wml_nn *b, struct wml_value *x, const char *mode, bool corners, double factor);
 
 /* A window over the spatial axes of [n,c,...]: the same in each. */

@@ -150,3 +150,16 @@ struct wml_value *wml_nn_resize_by(struct wml_nn *b, struct wml_value *x, const 
     const int64_t four = 4;
     return resize_node(b, x, mode, corners, wml_nn_const(b, "scales", WML_F32, 1, &four, scales), NULL, &s);
 }
+
+struct wml_value *wml_nn_pixel_shuffle(struct wml_nn *b, struct wml_value *x, int64_t r)
+{
+    if (b->failed || !x) return NULL;
+    struct wml_nn_shape s = wml_nn_shape(x);
+    for (size_t i = 1; i < 4; i++)
+        if (s.at[i].size >= 0) s.at[i].size = i == 1 ? s.at[i].size / (r * r) : s.at[i].size * r;
+        else s.at[i].symbol = WML_NO_STR;
+    struct wml_node *n = wml_nn_node(b, "", "DepthToSpace", 1, &x);
+    wml_attr_set_int(n, "blocksize", r);
+    wml_attr_set_str(n, "mode", WML_STR("CRD"));
+    return wml_nn_out(b, n, WML_F32, &s);
+}

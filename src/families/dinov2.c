@@ -1,0 +1,100 @@
+/* families/dinov2.c - DINOv2 (Oquab et al. 2023): a ViT with scaled residuals, whose positions are resized to any picture. */
+#include "families/vit_body.h"
+
+struct dinov2 {
+    struct wml_vit vit;
+    bool swiglu;
+};
+
+static struct dinov2 params_of(struct wml_family_job *j)
+{
+    struct dinov2 p = {.vit = wml_vit_params(j), .swiglu = wml_json_get_bool(j->cfg, "use_swiglu_ffn", false)};
+    p.vit.eps = wml_cfg_num(j, j->cfg, "layer_norm_eps", 1e-6);
+    p.vit.inner = (int64_t)((double)p.vit.hidden * wml_cfg_num(j, j->cfg, "mlp_ratio", 4));
+    if (!wml_json_get(j->cfg, "patch_size")) p.vit.patch[0] = p.vit.patch[1] = 14;
+    return p;
+}
+
+static struct wml_value *scaled(struct wml_nn *b, const char *name, struct wml_value *x, int64_t hidden)
+{
+    wml_nn_enter(b, "*LayerScale", "%s", name);
+    x = wml_nn_mul(b, x, wml_nn_param(b, "lambda1", WML_DIMS(hidden)));
+    wml_nn_leave(b);
+    return x;
+}
+
+/* Two linear layers; or SwiGLU: silu of one half times the other. */
+static struct wml_value *feed_forward(struct wml_nn *b, const struct dinov2 *p, struct wml_value *x)
+{
+    const struct wml_vit *v = &p->vit;
+    if (!p->swiglu) {
+        wml_nn_enter(b, "*MLP", "mlp");
+        x = wml_nn_linear(b, wml_nn_act(b, wml_nn_linear(b, x, "fc1", v->inner), v->act, "hidden_act"), "fc2", v->hidden);
+        wml_nn_leave(b);
+        return x;
+    }
+    const int64_t inner = (v->inner * 2 / 3 + 7) / 8 * 8;
+    struct wml_value *half[2];
+    wml_nn_enter(b, "*SwiGLUFFN", "mlp");
+    wml_nn_split(b, wml_nn_linear(b, x, "weights_in", 2 * inner), -1, 2, half);
+    x = wml_nn_mul(b, wml_nn_act(b, half[0], WML_STR("silu"), "hidden_act"), half[1]);
+    x = wml_nn_linear(b, x, "weights_out", v->hidden);
+    wml_nn_leave(b);
+    return x;
+}
+
+static struct wml_value *layer(struct wml_nn *b, const struct dinov2 *p, size_t i, struct wml_value *x)
+{
+    const struct wml_vit *v = &p->vit;
+    wml_nn_enter(b, "*Layer", "layer.%zu", i);
+    struct wml_value *y = wml_vit_attention(b, v, wml_nn_layer_norm(b, x, "norm1", v->eps));
+    x = wml_nn_add(b, scaled(b, "layer_scale1", y, v->hidden), x);
+    y = feed_forward(b, p, wml_nn_layer_norm(b, x, "norm2", v->eps));
+    x = wml_nn_add(b, scaled(b, "layer_scale2", y, v->hidden), x);
+    wml_nn_leave(b);
+    return x;
+}
+
+static struct wml_value *body(struct wml_nn *b, const struct dinov2 *p, struct wml_value *pixels)
+{
+    const struct wml_vit *v = &p->vit;
+    const int64_t stored[2] = {v->image[0] / v->patch[0], v->image[1] / v->patch[1]};
+    int64_t grid[2];
+    wml_nn_enter(b, "*Embeddings", "embeddings");
+    struct wml_value *x = wml_vit_prepend(b, (const char *const[]){"cls_token"}, 1, wml_vit_patches(b, v, pixels, grid));
+    x = wml_vit_add_positions(b, x, 1, 0, stored, grid, v->hidden);
+    wml_nn_find(b, "mask_token"); /* of training */
+    wml_nn_leave(b);
+    wml_nn_enter(b, "*Encoder", "encoder");
+    for (size_t i = 0; i < (size_t)v->layers && wml_nn_ok(b); i++) x = layer(b, p, i, x);
+    wml_nn_leave(b);
+    return wml_nn_layer_norm(b, x, "layernorm", v->eps);
+}
+
+static void features(struct wml_family_job *j)
+{
+    const struct dinov2 p = params_of(j);
+    wml_nn_output(j->nn, "last_hidden_state", body(j->nn, &p, wml_family_crop(j, 224)));
+}
+
+/* The first token beside the mean of all others. */
+static void classification(struct wml_family_job *j)
+{
+    struct wml_nn *b = j->nn;
+    const struct dinov2 p = params_of(j);
+    struct wml_value *x = wml_family_crop(j, 224);
+    wml_nn_enter(b, "*Model", "%s", j->type->base);
+    x = body(b, &p, x);
+    wml_nn_leave(b);
+    struct wml_value *mean = wml_nn_reduce(b, "ReduceMean", wml_nn_slice(b, x, 1, 1, INT64_MAX), WML_DIMS(1), false);
+    x = wml_nn_concat(b, 1, WML_VALUES(wml_nn_pick(b, x, 1, 0), mean));
+    wml_nn_output(b, "logits", wml_nn_linear(b, x, "classifier", wml_cfg_labels(j, j->cfg)));
+}
+
+static const struct wml_family_type types[] = {{"dinov2", "Dinov2", "dinov2"}, {NULL, NULL, NULL}};
+static const struct wml_family_task tasks[] = {
+    {"image-feature-extraction", "Model", features},
+    {"image-classification", "ForImageClassification", classification},
+    {NULL, NULL, NULL},
+};
+const struct wml_family wml_family_dinov2 = {"dinov2", types, tasks, NULL};

@@ -1,0 +1,55 @@
+/* nn/grid.c - see grid.h. */
+#include <math.h>
+#include "nn/grid.h"
+
+struct taps { /* what one place of the result is made of */
+    int64_t at[4];
+    double weight[4];
+    size_t n;
+};
+
+static double cubic(double x)
+{
+    const double a = -0.75;
+    x = fabs(x);
+    if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+    return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
+}
+
+static struct taps taps_of(int64_t i, int64_t from, int64_t to, enum wml_nn_filter filter)
+{
+    struct taps t = {.n = filter == WML_NN_BICUBIC ? 4 : 2};
+    double x = ((double)i + 0.5) * (double)from / (double)to - 0.5;
+    if (filter == WML_NN_BILINEAR && x < 0) x = 0;
+    const int64_t base = (int64_t)floor(x), first = filter == WML_NN_BICUBIC ? base - 1 : base;
+    for (size_t k = 0; k < t.n; k++) {
+        const int64_t at = first + (int64_t)k;
+        t.weight[k] = filter == WML_NN_BICUBIC ? cubic(x - (double)at) : 1 - fabs(x - (double)at);
+        t.at[k] = at < 0 ? 0 : at >= from ? from - 1 : at;
+    }
+    return t;
+}
+
+const float *wml_nn_resize_grid(struct wml_nn *b, const float *from, const int64_t size[2], const int64_t to[2], int64_t channels,
+                                enum wml_nn_filter filter)
+{
+    if (b->failed || !from) return NULL;
+    if (size[0] == to[0] && size[1] == to[1]) return from;
+    if (to[0] < 1 || to[1] < 1 || to[0] > 1 << 12 || to[1] > 1 << 12 || channels > 1 << 16)
+        return wml_nn_fail(b, WML_E_UNSUPPORTED, "a grid of %lld x %lld places", (long long)to[0], (long long)to[1]);
+    float *out = wml_arena_alloc(&b->m->arena, wml_array_size((size_t)(to[0] * to[1] * channels), sizeof *out));
+    for (int64_t y = 0; y < to[0]; y++) {
+        const struct taps v = taps_of(y, size[0], to[0], filter);
+        for (int64_t x = 0; x < to[1]; x++) {
+            const struct taps h = taps_of(x, size[1], to[1], filter);
+            for (int64_t c = 0; c < channels; c++) {
+                double sum = 0;
+                for (size_t i = 0; i < v.n; i++)
+                    for (size_t k = 0; k < h.n; k++)
+                        sum += v.weight[i] * h.weight[k] * (double)from[(v.at[i] * size[1] + h.at[k]) * channels + c];
+                out[(y * to[1] + x) * channels + c] = (float)sum;
+            }
+        }
+    }
+    return out;
+}
