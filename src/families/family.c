@@ -190,6 +190,13 @@ struct wml_value *wml_family_pixels(struct wml_family_job *j, int64_t default_si
     return pixels(j, hw);
 }
 
+struct wml_value *wml_family_pixels_by_preprocessor(struct wml_family_job *j, int64_t default_size)
+{
+    int64_t hw[2] = {default_size, default_size};
+    if (preprocessor_size(j->pre, "size", hw)) return pixels(j, hw);
+    return wml_family_pixels(j, default_size);
+}
+
 struct wml_value *wml_family_crop(struct wml_family_job *j, int64_t default_size)
 {
     int64_t hw[2] = {default_size, default_size};

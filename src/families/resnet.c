@@ -50,14 +50,15 @@ static struct wml_value *shortcut(struct wml_nn *b, struct wml_value *x, int64_t
 static struct wml_value *block(struct wml_nn *b, const struct params *p, size_t i, struct wml_value *x, int64_t out, int64_t stride)
 {
     wml_nn_enter(b, p->bottleneck ? "*BottleNeckLayer" : "*BasicLayer", "layers.%zu", i);
+    const struct wml_str inner = WML_STR("relu"); /* whatever hidden_act says */
     struct wml_value *y = x;
     if (p->bottleneck) {
         const bool first = p->down_in_bottleneck; /* the stride is in the 1x1, else in the 3x3 */
-        y = conv(b, y, "layer.0", out / 4, 1, first ? stride : 1, p->act);
-        y = conv(b, y, "layer.1", out / 4, 3, first ? 1 : stride, p->act);
+        y = conv(b, y, "layer.0", out / 4, 1, first ? stride : 1, inner);
+        y = conv(b, y, "layer.1", out / 4, 3, first ? 1 : stride, inner);
         y = conv(b, y, "layer.2", out, 1, 1, WML_STR(""));
     } else {
-        y = conv(b, y, "layer.0", out, 3, stride, p->act);
+        y = conv(b, y, "layer.0", out, 3, stride, inner);
         y = conv(b, y, "layer.1", out, 3, 1, WML_STR(""));
     }
     y = wml_nn_act(b, wml_nn_add(b, y, shortcut(b, x, out, stride)), p->act, "hidden_act");

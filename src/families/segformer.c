@@ -1,0 +1,170 @@
+/* families/segformer.c - SegFormer (Xie et al. 2021): a transformer over pictures in four sizes, without positions, and a
+ * head that joins them. */
+#include "families/family.h"
+
+enum { MAX_STAGES = 8 };
+
+struct params {
+    size_t stages;
+    int64_t width[MAX_STAGES], depth[MAX_STAGES], heads[MAX_STAGES], patch[MAX_STAGES], stride[MAX_STAGES], reduce[MAX_STAGES], ratio[MAX_STAGES];
+    int64_t decoder;
+    double eps;
+    struct wml_str act;
+};
+
+static struct params params_of(struct wml_family_job *j)
+{
+    const struct wml_json_val *c = j->cfg;
+    struct params p = {.stages = (size_t)wml_cfg_size(j, c, "num_encoder_blocks", 4), .decoder = wml_cfg_size(j, c, "decoder_hidden_size", 256),
+                       .eps = wml_cfg_num(j, c, "layer_norm_eps", 1e-6), .act = wml_cfg_str(j, c, "hidden_act", "gelu")};
+    const struct {
+        const char *key;
+        int64_t *to;
+    } list[] = {{"hidden_sizes", p.width}, {"depths", p.depth}, {"num_attention_heads", p.heads}, {"patch_sizes", p.patch},
+                {"strides", p.stride}, {"sr_ratios", p.reduce}, {"mlp_ratios", p.ratio}};
+    for (size_t i = 0; i < sizeof list / sizeof *list && wml_nn_ok(j->nn); i++) {
+        const size_t n = wml_cfg_sizes(j, c, list[i].key, list[i].to, MAX_STAGES);
+        if (n < p.stages || p.stages > MAX_STAGES)
+            wml_nn_fail(j->nn, WML_E_FORMAT, "config.json: %s has %zu values for %zu stages", list[i].key, n, p.stages);
+    }
+    return p;
+}
+
+/* [batch, places, width] -> [batch, width, rows, columns], and back. */
+static struct wml_value *to_image(struct wml_nn *b, struct wml_value *x, int64_t width, const int64_t grid[2])
+{
+    return wml_nn_reshape(b, wml_nn_transpose(b, x, "021"), WML_DIMS(0, width, grid[0], grid[1]));
+}
+
+static struct wml_value *to_places(struct wml_nn *b, struct wml_value *x, int64_t width)
+{
+    return wml_nn_transpose(b, wml_nn_reshape(b, x, WML_DIMS(0, width, -1)), "021");
+}
+
+static struct wml_value *attention(struct wml_nn *b, const struct params *p, size_t s, struct wml_value *x, const int64_t grid[2])
+{
+    const int64_t width = p->width[s];
+    struct wml_value *kv = x;
+    wml_nn_enter(b, "*Attention", "attention");
+    wml_nn_enter(b, "*EfficientSelfAttention", "self");
+    if (p->reduce[s] > 1) {
+        kv = wml_nn_conv(b, to_image(b, x, width, grid), "sr", width, &(struct wml_nn_window){.stride = p->reduce[s]});
+        kv = wml_nn_layer_norm(b, to_places(b, kv, width), "layer_norm", 1e-5);
+    }
+    const struct wml_nn_attention a = {.q = wml_nn_linear(b, x, "query", width), .k = wml_nn_linear(b, kv, "key", width),
+                                       .v = wml_nn_linear(b, kv, "value", width), .heads = p->heads[s]};
+    x = wml_nn_attention(b, &a);
+    wml_nn_leave(b);
+    wml_nn_enter(b, "*SelfOutput", "output");
+    x = wml_nn_linear(b, x, "dense", width);
+    wml_nn_leave(b);
+    wml_nn_leave(b);
+    return x;
+}
+
+/* Two linear layers with a convolution per channel between them, which tells places apart. */
+static struct wml_value *mix(struct wml_nn *b, const struct params *p, size_t s, struct wml_value *x, const int64_t grid[2])
+{
+    const int64_t inner = p->width[s] * p->ratio[s];
+    wml_nn_enter(b, "*MixFFN", "mlp");
+    x = to_image(b, wml_nn_linear(b, x, "dense1", inner), inner, grid);
+    wml_nn_enter(b, "*DWConv", "dwconv");
+    x = to_places(b, wml_nn_conv(b, x, "dwconv", inner, &(struct wml_nn_window){.pad = 1, .groups = inner}), inner);
+    wml_nn_leave(b);
+    x = wml_nn_linear(b, wml_nn_act(b, x, p->act, "hidden_act"), "dense2", p->width[s]);
+    wml_nn_leave(b);
+    return x;
+}
+
+static struct wml_value *stage(struct wml_nn *b, const struct params *p, size_t s, struct wml_value *x)
+{
+    char name[48];
+    static const char *const what = "the height and width of pixel_values";
+    wml_nn_enter(b, "*OverlapPatchEmbeddings", "patch_embeddings.%zu", s);
+    x = wml_nn_conv(b, x, "proj", p->width[s], &(struct wml_nn_window){.stride = p->stride[s], .pad = p->patch[s] / 2});
+    const int64_t grid[2] = {wml_nn_size(b, x, 2, what), wml_nn_size(b, x, 3, what)};
+    x = wml_nn_layer_norm(b, to_places(b, x, p->width[s]), "layer_norm", 1e-5);
+    wml_nn_leave(b);
+    for (size_t i = 0; i < (size_t)p->depth[s] && wml_nn_ok(b); i++) {
+        wml_nn_enter(b, "*Layer", "block.%zu.%zu", s, i);
+        x = wml_nn_add(b, attention(b, p, s, wml_nn_layer_norm(b, x, "layer_norm_1", 1e-5), grid), x);
+        x = wml_nn_add(b, mix(b, p, s, wml_nn_layer_norm(b, x, "layer_norm_2", 1e-5), grid), x);
+        wml_nn_leave(b);
+    }
+    snprintf(name, sizeof name, "layer_norm.%zu", s);
+    return to_image(b, wml_nn_layer_norm(b, x, name, 1e-5), p->width[s], grid);
+}
+
+/* One picture for every stage. */
+static void body(struct wml_nn *b, const struct params *p, struct wml_value *x, struct wml_value **out)
+{
+    wml_nn_enter(b, "*Encoder", "encoder");
+    for (size_t s = 0; s < p->stages && wml_nn_ok(b); s++) out[s] = x = stage(b, p, s, x);
+    wml_nn_leave(b);
+}
+
+static void features(struct wml_family_job *j)
+{
+    struct wml_value *out[MAX_STAGES] = {NULL};
+    const struct params p = params_of(j);
+    body(j->nn, &p, wml_family_pixels_by_preprocessor(j, 512), out);
+    wml_nn_output(j->nn, "last_hidden_state", wml_nn_ok(j->nn) ? out[p.stages - 1] : NULL);
+}
+
+static void encoder(struct wml_family_job *j, const struct params *p, struct wml_value **out)
+{
+    struct wml_value *x = wml_family_pixels_by_preprocessor(j, 512);
+    wml_nn_enter(j->nn, "*Model", "%s", j->type->base);
+    body(j->nn, p, x, out);
+    wml_nn_leave(j->nn);
+}
+
+static void classification(struct wml_family_job *j)
+{
+    struct wml_nn *b = j->nn;
+    struct wml_value *out[MAX_STAGES] = {NULL};
+    const struct params p = params_of(j);
+    encoder(j, &p, out);
+    if (!wml_nn_ok(b)) return;
+    struct wml_value *x = wml_nn_flatten(b, wml_nn_global_mean(b, out[p.stages - 1]), 1);
+    wml_nn_output(b, "logits", wml_nn_linear(b, x, "classifier", wml_cfg_labels(j, j->cfg)));
+}
+
+static struct wml_value *head(struct wml_family_job *j, const struct params *p, struct wml_value **in)
+{
+    struct wml_nn *b = j->nn;
+    struct wml_value *part[MAX_STAGES] = {NULL};
+    const int64_t h = wml_nn_axis(in[0], 2).size, w = wml_nn_axis(in[0], 3).size;
+    wml_nn_enter(b, "*DecodeHead", "decode_head");
+    for (size_t s = 0; s < p->stages; s++) {
+        const int64_t grid[2] = {wml_nn_axis(in[s], 2).size, wml_nn_axis(in[s], 3).size};
+        wml_nn_enter(b, "*MLP", "linear_c.%zu", s);
+        struct wml_value *x = wml_nn_linear(b, to_places(b, in[s], p->width[s]), "proj", p->decoder);
+        wml_nn_leave(b);
+        x = to_image(b, x, p->decoder, grid);
+        if (grid[0] != h || grid[1] != w) x = wml_nn_resize(b, x, "linear", false, h, w);
+        part[p->stages - 1 - s] = x; /* the smallest comes first */
+    }
+    struct wml_value *x = wml_nn_concat(b, 1, p->stages, part);
+    x = wml_nn_conv_bn(b, x, "linear_fuse", "batch_norm", 1e-5, p->decoder, &(struct wml_nn_window){0});
+    x = wml_nn_conv(b, wml_nn_unary(b, "Relu", x), "classifier", wml_cfg_labels(j, j->cfg), &(struct wml_nn_window){0});
+    wml_nn_leave(b);
+    return x;
+}
+
+static void segmentation(struct wml_family_job *j)
+{
+    struct wml_value *out[MAX_STAGES] = {NULL};
+    const struct params p = params_of(j);
+    encoder(j, &p, out);
+    if (wml_nn_ok(j->nn)) wml_nn_output(j->nn, "logits", head(j, &p, out));
+}
+
+static const struct wml_family_type types[] = {{"segformer", "Segformer", "segformer"}, {NULL, NULL, NULL}};
+static const struct wml_family_task tasks[] = {
+    {"image-segmentation", "ForSemanticSegmentation", segmentation},
+    {"image-classification", "ForImageClassification", classification},
+    {"image-feature-extraction", "Model", features},
+    {NULL, NULL, NULL},
+};
+const struct wml_family wml_family_segformer = {"segformer", types, tasks, NULL};
