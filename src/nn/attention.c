@@ -35,19 +35,31 @@ static struct wml_value *repeat_heads(struct wml_nn *b, struct wml_value *x, int
     return wml_nn_reshape(b, x, WML_DIMS(0, heads * times, -1, size));
 }
 
-struct wml_value *wml_nn_attention_heads(struct wml_nn *b, const struct wml_nn_attention *a)
+/* softmax(q k^T scale + bias + mask) v, k turned already. */
+static struct wml_value *weigh(struct wml_nn *b, const struct wml_nn_attention *a, struct wml_value *q, struct wml_value *turned,
+                               struct wml_value *v)
 {
-    if (b->failed || !a->q || !a->k || !a->v) return NULL;
-    const int64_t size = wml_nn_size(b, a->q, 3, "the size of a head");
-    const double scale = a->scale != 0 ? a->scale : 1 / sqrt((double)size);
-    const int64_t times = a->kv_heads ? a->heads / a->kv_heads : 1;
-    struct wml_value *k = repeat_heads(b, a->k, times), *v = repeat_heads(b, a->v, times);
-    struct wml_value *q = a->scale_q ? wml_nn_scale(b, a->q, scale) : a->q;
-    struct wml_value *scores = wml_nn_matmul(b, q, wml_nn_transpose(b, k, "0132"));
+    const double scale = a->scale != 0 ? a->scale : 1 / sqrt((double)wml_nn_size(b, q, 3, "the size of a head"));
+    struct wml_value *scores = wml_nn_matmul(b, a->scale_q ? wml_nn_scale(b, q, scale) : q, turned);
     if (!a->scale_q) scores = wml_nn_scale(b, scores, scale);
     if (a->bias) scores = wml_nn_add(b, scores, a->bias);
     if (a->mask) scores = wml_nn_add(b, scores, a->mask);
     return wml_nn_matmul(b, wml_nn_softmax(b, scores, -1), v);
+}
+
+struct wml_value *wml_nn_attention_scores(struct wml_nn *b, struct wml_value *q, struct wml_value *k, double scale)
+{
+    if (b->failed || !q || !k) return NULL;
+    if (scale == 0) scale = 1 / sqrt((double)wml_nn_size(b, q, 3, "the size of a head"));
+    return wml_nn_scale(b, wml_nn_matmul(b, q, wml_nn_transpose(b, k, "0132")), scale);
+}
+
+struct wml_value *wml_nn_attention_heads(struct wml_nn *b, const struct wml_nn_attention *a)
+{
+    if (b->failed || !a->q || !a->k || !a->v) return NULL;
+    const int64_t times = a->kv_heads ? a->heads / a->kv_heads : 1;
+    struct wml_value *k = repeat_heads(b, a->k, times), *v = repeat_heads(b, a->v, times);
+    return weigh(b, a, a->q, wml_nn_transpose(b, k, "0132"), v);
 }
 
 /* K is split and turned in one step: [batch, length, width] -> [batch, heads, size, length]. */
@@ -69,14 +81,8 @@ struct wml_value *wml_nn_attention(struct wml_nn *b, const struct wml_nn_attenti
         split.v = wml_nn_split_heads(b, a->v, a->kv_heads);
         return wml_nn_join_heads(b, wml_nn_attention_heads(b, &split));
     }
-    const int64_t size = wml_nn_size(b, split.q, 3, "the size of a head");
-    const double scale = a->scale != 0 ? a->scale : 1 / sqrt((double)size);
     struct wml_value *k = split_turned(b, a->k, a->heads), *v = wml_nn_split_heads(b, a->v, a->heads);
-    struct wml_value *scores = wml_nn_matmul(b, a->scale_q ? wml_nn_scale(b, split.q, scale) : split.q, k);
-    if (!a->scale_q) scores = wml_nn_scale(b, scores, scale);
-    if (a->bias) scores = wml_nn_add(b, scores, a->bias);
-    if (a->mask) scores = wml_nn_add(b, scores, a->mask);
-    return wml_nn_join_heads(b, wml_nn_matmul(b, wml_nn_softmax(b, scores, -1), v));
+    return wml_nn_join_heads(b, weigh(b, a, split.q, k, v));
 }
 
 /* ------------------------------------------------------- masks, positions */

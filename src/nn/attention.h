@@ -19,6 +19,8 @@ struct wml_nn_attention {
 struct wml_value *wml_nn_attention(struct wml_nn *b, const struct wml_nn_attention *a);
 /* The same where q, k, v are [batch, heads, length, size] already. */
 struct wml_value *wml_nn_attention_heads(struct wml_nn *b, const struct wml_nn_attention *a);
+/* q k^T scale, both [batch, heads, length, size]; scale 0: 1 / sqrt(size). For scores that get more than a bias and a mask. */
+struct wml_value *wml_nn_attention_scores(struct wml_nn *b, struct wml_value *q, struct wml_value *k, double scale);
 /* [batch, length, heads * size] -> [batch, heads, length, size], and back. */
 struct wml_value *wml_nn_split_heads(struct wml_nn *b, struct wml_value *x, int64_t heads);
 struct wml_value *wml_nn_join_heads(struct wml_nn *b, struct wml_value *x);
