@@ -9,7 +9,7 @@ static struct wml_bert params(struct wml_family_job *j)
 {
     static const struct wml_bert defaults = {.hidden = 4096, .layers = 12, .heads = 64, .inner = 16384, .vocab = 30000,
                                              .positions = 512, .segments = 2, .embedding = 128, .pad = -1, .eps = 1e-12,
-                                             .act = {"gelu_new", 8}};
+                                             .act = {"gelu_new", 8}, .bias_unscaled = true};
     struct wml_bert p = wml_bert_params(j, &defaults);
     struct groups *g = WML_NEW(&j->nn->m->arena, struct groups);
     g->groups = wml_cfg_size(j, j->cfg, "num_hidden_groups", 1);

@@ -18,6 +18,7 @@ struct wml_bert {
     double eps;
     struct wml_str act;
     enum wml_bert_places places;
+    bool bias_unscaled; /* scores of distances are added to scores that are scaled already */
     /* Another attention than BERT's, inside the scope "attention.self": [batch, length, hidden]. NULL: BERT's. */
     struct wml_value *(*self)(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x, const struct wml_text *t);
     const void *own; /* of the family */

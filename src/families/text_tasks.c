@@ -133,6 +133,7 @@ struct wml_value *wml_text_summary(struct wml_family_job *j, const struct wml_be
 {
     struct wml_nn *b = j->nn;
     const struct wml_str type = wml_cfg_str(j, j->cfg, "summary_type", "first"), act = wml_cfg_str(j, j->cfg, "summary_activation", "gelu");
+    const struct wml_json_val *said = wml_json_get(j->cfg, "summary_activation");
     const bool to_labels = wml_json_get_bool(j->cfg, "summary_proj_to_labels", false);
     wml_nn_enter(b, "*SequenceSummary", "sequence_summary");
     if (wml_str_is(type, "first")) x = wml_nn_pick(b, x, 1, 0);
@@ -141,7 +142,7 @@ struct wml_value *wml_text_summary(struct wml_family_job *j, const struct wml_be
     else wml_nn_fail(b, WML_E_UNSUPPORTED, "config.json: summary_type '%.*s' is not known", WML_ARG(type));
     if (wml_json_get_bool(j->cfg, "summary_use_proj", true))
         x = wml_nn_linear(b, x, "summary", to_labels ? wml_cfg_labels(j, j->cfg) : p->hidden);
-    if (act.len) x = wml_nn_act(b, x, act, "summary_activation");
+    if (act.len && !(said && wml_json_is_null(said))) x = wml_nn_act(b, x, act, "summary_activation");
     wml_nn_leave(b);
     return x;
 }
