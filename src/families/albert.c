@@ -38,8 +38,9 @@ static struct wml_value *layer(struct wml_nn *b, const struct wml_bert *p, size_
     return y;
 }
 
-static struct wml_value *body(struct wml_nn *b, const struct wml_bert *p, const struct wml_text *t)
+static struct wml_value *body(struct wml_family_job *j, const struct wml_bert *p, const struct wml_text *t)
 {
+    struct wml_nn *b = j->nn;
     const struct groups *g = p->own;
     struct wml_value *x = wml_bert_embeddings(b, p, t);
     wml_nn_enter(b, "*Transformer", "encoder");

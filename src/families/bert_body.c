@@ -150,21 +150,25 @@ struct wml_value *wml_bert_feed_forward(struct wml_nn *b, const struct wml_bert 
     return wml_bert_sum(b, p, "*Output", "output", y, x);
 }
 
-struct wml_value *wml_bert_encoder(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x, const struct wml_text *t)
+struct wml_value *wml_bert_layer(struct wml_nn *b, const struct wml_bert *p, size_t i, struct wml_value *x, const struct wml_text *t)
 {
-    wml_nn_enter(b, "*Encoder", "encoder");
-    for (size_t i = 0; i < (size_t)p->layers && wml_nn_ok(b); i++) {
-        wml_nn_enter(b, "*Layer", "layer.%zu", i);
-        x = wml_bert_feed_forward(b, p, attention(b, p, x, t));
-        wml_nn_leave(b);
-    }
+    wml_nn_enter(b, "*Layer", "layer.%zu", i);
+    x = wml_bert_feed_forward(b, p, attention(b, p, x, t));
     wml_nn_leave(b);
     return x;
 }
 
-struct wml_value *wml_bert_body(struct wml_nn *b, const struct wml_bert *p, const struct wml_text *t)
+struct wml_value *wml_bert_encoder(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x, const struct wml_text *t)
 {
-    return wml_bert_encoder(b, p, wml_bert_embeddings(b, p, t), t);
+    wml_nn_enter(b, "*Encoder", "encoder");
+    for (size_t i = 0; i < (size_t)p->layers && wml_nn_ok(b); i++) x = wml_bert_layer(b, p, i, x, t);
+    wml_nn_leave(b);
+    return x;
+}
+
+struct wml_value *wml_bert_body(struct wml_family_job *j, const struct wml_bert *p, const struct wml_text *t)
+{
+    return wml_bert_encoder(j->nn, p, wml_bert_embeddings(j->nn, p, t), t);
 }
 
 /* ------------------------------------------------------------------- heads */

@@ -8,7 +8,8 @@
 enum wml_bert_places { /* position_embedding_type */
     WML_BERT_ABSOLUTE,     /* a table added to the words */
     WML_BERT_RELATIVE_KEY, /* a table of distances per layer, which scores the queries (Shaw et al. 2018) */
-    WML_BERT_RELATIVE_BOTH /* ... and the keys (Huang et al. 2020) */
+    WML_BERT_RELATIVE_BOTH, /* ... and the keys (Huang et al. 2020) */
+    WML_BERT_NOWHERE        /* not in the embeddings: the family's own attention knows them */
 };
 
 struct wml_bert {
@@ -33,8 +34,9 @@ struct wml_text wml_bert_inputs(struct wml_family_job *j, const struct wml_bert 
 struct wml_value *wml_bert_embeddings(struct wml_nn *b, const struct wml_bert *p, const struct wml_text *t);
 /* What it sums, without its scope and its norm: words, segments, positions. */
 struct wml_value *wml_bert_embedded(struct wml_nn *b, const struct wml_bert *p, const struct wml_text *t);
-/* The module "encoder", and the part of a layer behind attention: "intermediate" and "output". */
+/* The module "encoder", one "layer.<i>" of it, and a layer's part behind attention: "intermediate" and "output". */
 struct wml_value *wml_bert_encoder(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x, const struct wml_text *t);
+struct wml_value *wml_bert_layer(struct wml_nn *b, const struct wml_bert *p, size_t i, struct wml_value *x, const struct wml_text *t);
 struct wml_value *wml_bert_feed_forward(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x);
 /* "query", "key", "value" and the attention over them, in the scope: [batch, length, hidden]. */
 struct wml_value *wml_bert_attention(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x, const struct wml_text *t);
@@ -42,7 +44,7 @@ struct wml_value *wml_bert_attention(struct wml_nn *b, const struct wml_bert *p,
 struct wml_value *wml_bert_sum(struct wml_nn *b, const struct wml_bert *p, const char *class_name, const char *name,
                                struct wml_value *x, struct wml_value *rest);
 /* The bare model: both. */
-struct wml_value *wml_bert_body(struct wml_nn *b, const struct wml_bert *p, const struct wml_text *t);
+struct wml_value *wml_bert_body(struct wml_family_job *j, const struct wml_bert *p, const struct wml_text *t);
 
 /* "pooler" of the bare model in one with a head: tanh of a linear layer over the first token. */
 struct wml_value *wml_bert_pooled(struct wml_family_job *j, const struct wml_bert *p, struct wml_value *x);

@@ -39,8 +39,9 @@ static struct wml_value *feed_forward(struct wml_nn *b, const struct wml_bert *p
     return wml_nn_layer_norm(b, wml_nn_add(b, y, x), "output_layer_norm", p->eps);
 }
 
-static struct wml_value *body(struct wml_nn *b, const struct wml_bert *p, const struct wml_text *t)
+static struct wml_value *body(struct wml_family_job *j, const struct wml_bert *p, const struct wml_text *t)
 {
+    struct wml_nn *b = j->nn;
     wml_nn_enter(b, "Embeddings", "embeddings");
     struct wml_value *x = wml_nn_layer_norm(b, wml_bert_embedded(b, p, t), "LayerNorm", p->eps);
     wml_nn_leave(b);

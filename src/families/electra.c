@@ -8,8 +8,9 @@ static struct wml_bert params(struct wml_family_job *j)
     return wml_bert_params(j, &defaults);
 }
 
-static struct wml_value *body(struct wml_nn *b, const struct wml_bert *p, const struct wml_text *t)
+static struct wml_value *body(struct wml_family_job *j, const struct wml_bert *p, const struct wml_text *t)
 {
+    struct wml_nn *b = j->nn;
     struct wml_value *x = wml_bert_embeddings(b, p, t);
     if (p->embedding != p->hidden) x = wml_nn_linear(b, x, "embeddings_project", p->hidden);
     return wml_bert_encoder(b, p, x, t);

@@ -25,8 +25,9 @@ static struct wml_value *attention(struct wml_nn *b, const struct wml_bert *p, s
     return y;
 }
 
-static struct wml_value *body(struct wml_nn *b, const struct wml_bert *p, const struct wml_text *t)
+static struct wml_value *body(struct wml_family_job *j, const struct wml_bert *p, const struct wml_text *t)
 {
+    struct wml_nn *b = j->nn;
     static const struct wml_nn_buckets buckets = {.buckets = 32, .max_distance = 128, .both_ways = true};
     struct wml_value *x = wml_bert_embeddings(b, p, t);
     wml_nn_enter(b, "*Encoder", "encoder");

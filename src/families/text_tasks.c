@@ -7,7 +7,7 @@ struct wml_value *wml_text_encode(struct wml_family_job *j, const struct wml_tex
                                   const struct wml_text *t)
 {
     wml_nn_enter(j->nn, "*Model", "%s", j->type->base);
-    struct wml_value *x = m->body(j->nn, p, t);
+    struct wml_value *x = m->body(j, p, t);
     wml_nn_leave(j->nn);
     return x;
 }
@@ -27,7 +27,7 @@ void wml_text_features(struct wml_family_job *j, const struct wml_text_model *m)
 {
     const struct wml_bert p = m->params(j);
     const struct wml_text t = inputs(j, m, &p, false);
-    wml_nn_output(j->nn, "last_hidden_state", m->body(j->nn, &p, &t));
+    wml_nn_output(j->nn, "last_hidden_state", m->body(j, &p, &t));
 }
 
 void wml_text_fill_mask(struct wml_family_job *j, const struct wml_text_model *m)

@@ -13,7 +13,7 @@ struct wml_text_model {
     struct wml_bert (*params)(struct wml_family_job *j);
     struct wml_text (*inputs)(struct wml_family_job *j, const struct wml_bert *p, bool choices); /* NULL: wml_bert_inputs */
     /* [batch, length, hidden], in the scope of the bare model. */
-    struct wml_value *(*body)(struct wml_nn *b, const struct wml_bert *p, const struct wml_text *t);
+    struct wml_value *(*body)(struct wml_family_job *j, const struct wml_bert *p, const struct wml_text *t);
     /* From the body's result, in the scope of the whole model: one vector per text, for multiple-choice and, without
      * `classify`, for text-classification; its classes; the vocabulary's scores. */
     struct wml_value *(*pooled)(struct wml_family_job *j, const struct wml_bert *p, struct wml_value *x);
