@@ -10,6 +10,8 @@ struct wml_export_source {
     const struct wml_json_val *cfg; /* config.json */
     const struct wml_json_val *pre; /* preprocessor_config.json; NULL: none */
     struct wml_weights *weights;
+    const char *submodel; /* the only part that is wanted; NULL: all */
+    bool inputs_named; /* the user gave shapes of inputs by name: a model in several files has no such list, so one is meant */
 };
 
 /* What is to be built: one model, or the parts of a composite. */

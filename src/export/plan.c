@@ -52,6 +52,15 @@ static const struct wml_family_composite *find_composite(const struct wml_family
     return NULL;
 }
 
+/* A composite with a part of that name: of a user who asks for a part by its own task. */
+static const struct wml_family_composite *with_part(const struct wml_family *f, const char *part)
+{
+    for (const struct wml_family_composite *c = f->composite; c && c->task; c++)
+        for (const struct wml_family_part *p = c->part; part && p->name; p++)
+            if (strcmp(p->name, part) == 0) return c;
+    return NULL;
+}
+
 /* As asked, else what the asked one is another name of; features of pictures and of texts are one to a family. */
 static const struct wml_family_task *task_row(const struct wml_family *f, struct wml_str task)
 {
@@ -101,7 +110,9 @@ bool wml_export_plan(const struct wml_export_source *s, const char *task, struct
     }
     out->composite = find_composite(out->family, out->task);
     const bool generates = wml_str_is(out->task, "text2text-generation");
-    if (!out->composite && generates && out->family->composite) out->composite = out->family->composite;
+    if (!out->composite && generates && out->family->composite && !find_task(out->family, out->task)) out->composite = out->family->composite;
+    if (!out->composite) out->composite = with_part(out->family, s->submodel);
+    if (out->composite && s->inputs_named && find_task(out->family, out->task)) out->composite = NULL;
     if (out->composite) return true;
     out->one = task_row(out->family, out->task);
     return out->one || no_task(out, out->task, err);

@@ -184,6 +184,8 @@ bool wml_export_read_specs(struct wml_export_run *r, struct wml_err *err)
     bool ok = read_configs(r, err) && each(r, "--shape-config", r->a->shape_config, read_shape, err) &&
               each(r, "--input-specs", r->a->input_specs, read_spec, err) &&
               each(r, "--dynamic-axes", r->a->dynamic_axes, read_axes, err);
+    r->source.submodel = r->a->submodel;
+    r->source.inputs_named = r->a->input_specs && !r->a->submodel;
     r->opts.batch = r->a->batch;
     r->opts.opset = r->a->opset;
     r->opts.given = r->given.at;

@@ -42,6 +42,7 @@ static struct wml_value *weigh(struct wml_nn *b, const struct wml_nn_attention *
     const double scale = a->scale != 0 ? a->scale : 1 / sqrt((double)wml_nn_size(b, q, 3, "the size of a head"));
     struct wml_value *scores = wml_nn_matmul(b, a->scale_q ? wml_nn_scale(b, q, scale) : q, turned);
     if (!a->scale_q) scores = wml_nn_scale(b, scores, scale);
+    if (a->cap != 0) scores = wml_nn_scale(b, wml_nn_unary(b, "Tanh", wml_nn_scale(b, scores, 1 / a->cap)), a->cap);
     if (a->bias) scores = wml_nn_add(b, scores, a->bias);
     if (a->mask) scores = wml_nn_add(b, scores, a->mask);
     return wml_nn_matmul(b, wml_nn_softmax(b, scores, -1), v);
@@ -94,8 +95,9 @@ struct wml_value *wml_nn_padding_mask(struct wml_nn *b, struct wml_value *mask)
     return wml_nn_scale(b, wml_nn_sub(b, wml_nn_float(b, 1), m), WML_NN_MASKED);
 }
 
-/* [n, n]: 1 where the key is no later than the query, for a fixed n, else made of positions. */
-static struct wml_value *visible(struct wml_nn *b, struct wml_value *ids)
+/* [1, 1, n, n]: 1 where the key is no later than the query and nearer than the window (0: any), for a fixed n, else made of
+ * positions. */
+static struct wml_value *visible(struct wml_nn *b, struct wml_value *ids, int64_t window)
 {
     const struct wml_axis n = wml_nn_axis(ids, 1);
     if (n.size >= 0) {
@@ -103,20 +105,31 @@ static struct wml_value *visible(struct wml_nn *b, struct wml_value *ids)
         const int64_t dims[4] = {1, 1, n.size, n.size};
         float *m = WML_NEW_ARRAY(&b->m->arena, float, (size_t)(n.size * n.size));
         for (int64_t i = 0; i < n.size; i++)
-            for (int64_t j = 0; j <= i; j++) m[i * n.size + j] = 1;
-        return wml_nn_const(b, "causal", WML_F32, 4, dims, m);
+            for (int64_t j = window && i >= window ? i - window + 1 : 0; j <= i; j++) m[i * n.size + j] = 1;
+        return wml_nn_const(b, window ? "sliding" : "causal", WML_F32, 4, dims, m);
     }
     struct wml_value *at = wml_nn_positions(b, ids, 1, 0);
-    struct wml_value *le = wml_nn_compare(b, "LessOrEqual", wml_nn_unsqueeze(b, at, WML_DIMS(0)), wml_nn_unsqueeze(b, at, WML_DIMS(1)));
-    return wml_nn_unsqueeze(b, wml_nn_cast(b, le, WML_F32), WML_DIMS(0, 1));
+    struct wml_value *key = wml_nn_unsqueeze(b, at, WML_DIMS(0)), *query = wml_nn_unsqueeze(b, at, WML_DIMS(1));
+    struct wml_value *see = wml_nn_compare(b, "LessOrEqual", key, query);
+    if (window) {
+        struct wml_value *near = wml_nn_compare(b, "Less", wml_nn_sub(b, query, key), wml_nn_int(b, WML_I64, window));
+        see = wml_nn_binary(b, "And", see, near);
+    }
+    return wml_nn_unsqueeze(b, wml_nn_cast(b, see, WML_F32), WML_DIMS(0, 1));
+}
+
+struct wml_value *wml_nn_sliding_mask(struct wml_nn *b, struct wml_value *ids, struct wml_value *mask, int64_t window)
+{
+    if (b->failed || !ids) return NULL;
+    const int64_t n = wml_nn_axis(ids, 1).size;
+    struct wml_value *see = visible(b, ids, n >= 0 && n <= window ? 0 : window);
+    if (mask) see = wml_nn_mul(b, see, wml_nn_cast(b, wml_nn_unsqueeze(b, mask, WML_DIMS(1, 2)), WML_F32));
+    return wml_nn_scale(b, wml_nn_sub(b, wml_nn_float(b, 1), see), WML_NN_MASKED);
 }
 
 struct wml_value *wml_nn_causal_mask(struct wml_nn *b, struct wml_value *ids, struct wml_value *mask)
 {
-    if (b->failed || !ids) return NULL;
-    struct wml_value *see = visible(b, ids);
-    if (mask) see = wml_nn_mul(b, see, wml_nn_cast(b, wml_nn_unsqueeze(b, mask, WML_DIMS(1, 2)), WML_F32));
-    return wml_nn_scale(b, wml_nn_sub(b, wml_nn_float(b, 1), see), WML_NN_MASKED);
+    return wml_nn_sliding_mask(b, ids, mask, 0);
 }
 
 struct wml_value *wml_nn_positions(struct wml_nn *b, struct wml_value *ids, int axis, int64_t max)

@@ -14,6 +14,7 @@ struct wml_nn_attention {
     bool scale_q;                /* scales q before the product, else the scores */
     struct wml_value *bias;      /* added to the scores, then the mask; broadcast to [batch, heads, length, length of k]; NULL: none */
     struct wml_value *mask;
+    double cap; /* scores become cap tanh(score / cap) before bias and mask; 0: no */
 };
 /* [batch, length, heads * size] */
 struct wml_value *wml_nn_attention(struct wml_nn *b, const struct wml_nn_attention *a);
@@ -29,6 +30,8 @@ struct wml_value *wml_nn_join_heads(struct wml_nn *b, struct wml_value *x);
 struct wml_value *wml_nn_padding_mask(struct wml_nn *b, struct wml_value *mask);
 /* [1, 1, n, n] for ids [batch, n]: 0 up to the diagonal, WML_NN_MASKED above. With a mask [batch, n]: both in one, [batch, 1, n, n]. */
 struct wml_value *wml_nn_causal_mask(struct wml_nn *b, struct wml_value *ids, struct wml_value *mask);
+/* The same, and a query sees its own token and `window - 1` before it. The causal mask itself where n is no longer than that. */
+struct wml_value *wml_nn_sliding_mask(struct wml_nn *b, struct wml_value *ids, struct wml_value *mask, int64_t window);
 /* 0, 1, ..., n - 1 as int64 [n], n the size of ids along `axis`: a constant or a piece of a table of max entries. */
 struct wml_value *wml_nn_positions(struct wml_nn *b, struct wml_value *ids, int axis, int64_t max);
 /* Rows 0 .. n - 1 of a table of positions [max, width], after `offset` rows: [n, width], which broadcasts over the batch. */

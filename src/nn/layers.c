@@ -32,6 +32,18 @@ struct wml_value *wml_nn_linear_with(struct wml_nn *b, struct wml_value *x, cons
     return product(b, x, weight, bias);
 }
 
+struct wml_value *wml_nn_tied_head(struct wml_nn *b, struct wml_value *x, const char *name, const char *table, int64_t rows, bool tied)
+{
+    if (b->failed || !x) return NULL;
+    const int64_t width = last_axis(b, x);
+    wml_nn_enter_layer(b, "Linear", "%s", name);
+    const bool own = wml_nn_has(b, "weight") && !(tied && wml_nn_has(b, table));
+    const struct wml_weight *w = wml_nn_need(b, own ? "weight" : table, WML_DIMS(rows, width));
+    x = product(b, x, w, wml_nn_has(b, "bias") ? wml_nn_need(b, "bias", WML_DIMS(rows)) : NULL);
+    wml_nn_leave(b);
+    return x;
+}
+
 struct wml_value *wml_nn_linear_in_out(struct wml_nn *b, struct wml_value *x, const char *name, int64_t out)
 {
     if (b->failed || !x) return NULL;

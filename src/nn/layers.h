@@ -9,6 +9,9 @@
 struct wml_value *wml_nn_linear(struct wml_nn *b, struct wml_value *x, const char *name, int64_t out);
 /* The same with weights that lie elsewhere (tied ones); bias NULL: none. */
 struct wml_value *wml_nn_linear_with(struct wml_nn *b, struct wml_value *x, const struct wml_weight *weight, const struct wml_weight *bias);
+/* The head over the vocabulary [rows, width]: `name`.weight, or the table `tied` ("/model.embed_tokens.weight") where
+ * they are one or the checkpoint has no other; with `name`.bias where there is one. */
+struct wml_value *wml_nn_tied_head(struct wml_nn *b, struct wml_value *x, const char *name, const char *table, int64_t rows, bool tied);
 /* GPT-2's Conv1D: weight [in,out]. */
 struct wml_value *wml_nn_linear_in_out(struct wml_nn *b, struct wml_value *x, const char *name, int64_t out);
 /* Rows of the table `name`.weight [rows, width]; -1 for any. */
