@@ -22,32 +22,32 @@ int64_t wml_nn_bucket(const struct wml_nn_buckets *how, int64_t distance)
     return first + (at < n ? at : n - 1);
 }
 
-static bool buckets_fit(struct wml_nn *b, const struct wml_weight *table, const struct wml_nn_buckets *how)
+static bool buckets_fit(struct wml_nn *b, int64_t rows, const struct wml_nn_buckets *how)
 {
     const int64_t one_way = how->both_ways ? how->buckets / 2 : how->buckets;
-    if (one_way >= 2 && how->max_distance > one_way / 2 && how->max_distance <= 1 << 20 && table->dims[0] >= how->buckets) return true;
+    if (one_way >= 2 && how->max_distance > one_way / 2 && how->max_distance <= 1 << 20 && rows >= how->buckets) return true;
     wml_nn_fail(b, WML_E_FORMAT, "config.json: %lld buckets of relative positions up to a distance of %lld (the table has %lld)",
-                (long long)how->buckets, (long long)how->max_distance, (long long)table->dims[0]);
+                (long long)how->buckets, (long long)how->max_distance, (long long)rows);
     return false;
 }
 
 /* Scores of [heads] for every distance from -reach to reach. */
-static float *by_distance(struct wml_nn *b, const struct wml_weight *table, const struct wml_nn_buckets *how, int64_t reach)
+static float *by_distance(struct wml_nn *b, const struct wml_weight *table, const struct wml_nn_buckets *how, bool turned, int64_t reach)
 {
-    const float *t = wml_nn_read(b, table);
+    const int64_t rows = table->dims[turned], heads = table->dims[!turned], n = 2 * reach + 1;
+    const float *t = buckets_fit(b, rows, how) ? wml_nn_read(b, table) : NULL;
     if (!t) return NULL;
-    const int64_t heads = table->dims[1], n = 2 * reach + 1;
     float *out = WML_NEW_ARRAY(&b->m->arena, float, (size_t)(heads * n));
     for (int64_t i = 0; i < n; i++) {
-        const float *row = t + wml_nn_bucket(how, i - reach) * heads;
-        for (int64_t h = 0; h < heads; h++) out[h * n + i] = row[h];
+        const int64_t row = wml_nn_bucket(how, i - reach);
+        for (int64_t h = 0; h < heads; h++) out[h * n + i] = turned ? t[h * rows + row] : t[row * heads + h];
     }
     return out;
 }
 
 static struct wml_value *fixed_bias(struct wml_nn *b, const struct wml_weight *table, const struct wml_nn_buckets *how, int64_t n)
 {
-    const float *d = by_distance(b, table, how, n - 1);
+    const float *d = by_distance(b, table, how, false, n - 1);
     if (!d) return NULL;
     const int64_t dims[4] = {1, table->dims[1], n, n}, wide = 2 * n - 1;
     float *out = WML_NEW_ARRAY(&b->m->arena, float, (size_t)(dims[1] * n * n));
@@ -56,26 +56,34 @@ static struct wml_value *fixed_bias(struct wml_nn *b, const struct wml_weight *t
     return wml_nn_const(b, "relative_bias", WML_F32, 4, dims, out);
 }
 
-/* Distances are computed, those beyond the last bucket's start cut, and looked up. */
-static struct wml_value *open_bias(struct wml_nn *b, const struct wml_weight *table, const struct wml_nn_buckets *how,
-                                   struct wml_value *ids, int axis)
+struct wml_value *wml_nn_bucket_scores(struct wml_nn *b, const struct wml_weight *table, const struct wml_nn_buckets *how, bool turned, double scale)
 {
-    const int64_t reach = how->max_distance, dims[2] = {table->dims[1], 2 * reach + 1};
-    const float *d = by_distance(b, table, how, reach);
-    struct wml_value *scores = d ? wml_nn_const(b, "relative_bias", WML_F32, 2, dims, d) : NULL;
-    struct wml_value *at = wml_nn_positions(b, ids, axis, 0);
-    struct wml_value *far = wml_nn_sub(b, wml_nn_unsqueeze(b, at, WML_DIMS(0)), wml_nn_unsqueeze(b, at, WML_DIMS(1)));
-    far = wml_nn_binary(b, "Min", far, wml_nn_int(b, WML_I64, reach));
-    far = wml_nn_binary(b, "Max", far, wml_nn_int(b, WML_I64, -reach));
-    return wml_nn_gather(b, scores, wml_nn_add(b, far, wml_nn_int(b, WML_I64, reach)), 1);
+    if (b->failed || !table) return NULL;
+    const int64_t dims[2] = {table->dims[!turned], 2 * how->max_distance + 1};
+    float *d = by_distance(b, table, how, turned, how->max_distance);
+    for (int64_t i = 0; d && i < dims[0] * dims[1]; i++) d[i] = (float)(d[i] * scale);
+    return d ? wml_nn_const(b, "relative_bias", WML_F32, 2, dims, d) : NULL;
+}
+
+/* Distances are computed, and cut where the last bucket is reached for sure. */
+struct wml_value *wml_nn_bucket_lookup(struct wml_nn *b, struct wml_value *scores, const struct wml_nn_buckets *how, struct wml_value *at)
+{
+    if (b->failed || !scores || !at) return NULL;
+    const enum wml_dtype dtype = wml_value_elem(at);
+    const int64_t reach = how->max_distance;
+    struct wml_value *far = wml_nn_sub(b, wml_nn_unsqueeze(b, at, WML_DIMS(-2)), wml_nn_unsqueeze(b, at, WML_DIMS(-1)));
+    far = wml_nn_binary(b, "Min", far, wml_nn_int(b, dtype, reach));
+    far = wml_nn_binary(b, "Max", far, wml_nn_int(b, dtype, -reach));
+    return wml_nn_gather(b, scores, wml_nn_add(b, far, wml_nn_int(b, dtype, reach)), 1);
 }
 
 struct wml_value *wml_nn_bucket_bias(struct wml_nn *b, const struct wml_weight *table, const struct wml_nn_buckets *how,
                                      struct wml_value *ids, int axis)
 {
-    if (b->failed || !table || !ids || !buckets_fit(b, table, how)) return NULL;
+    if (b->failed || !table || !ids) return NULL;
     const int64_t n = wml_nn_axis(ids, axis).size;
-    return n >= 1 && n <= FOLD ? fixed_bias(b, table, how, n) : open_bias(b, table, how, ids, axis);
+    if (n >= 1 && n <= FOLD) return fixed_bias(b, table, how, n);
+    return wml_nn_bucket_lookup(b, wml_nn_bucket_scores(b, table, how, false, 1), how, wml_nn_positions(b, ids, axis, 0));
 }
 
 /* ------------------------------------------------------ a column per distance */

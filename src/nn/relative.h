@@ -17,6 +17,12 @@ int64_t wml_nn_bucket(const struct wml_nn_buckets *how, int64_t distance);
 struct wml_value *wml_nn_bucket_bias(struct wml_nn *b, const struct wml_weight *table, const struct wml_nn_buckets *how,
                                      struct wml_value *ids, int axis);
 
+/* The same by parts: scores [heads, 2 * max_distance + 1] of the distances -max_distance .. max_distance, times `scale`, from
+ * a table [buckets, heads], or [heads, buckets] where it is `turned`; and those between places at [..., n], of any type of
+ * whole numbers: [heads, ..., n, n]. */
+struct wml_value *wml_nn_bucket_scores(struct wml_nn *b, const struct wml_weight *table, const struct wml_nn_buckets *how, bool turned, double scale);
+struct wml_value *wml_nn_bucket_lookup(struct wml_nn *b, struct wml_value *scores, const struct wml_nn_buckets *how, struct wml_value *at);
+
 /* int64 [2n]: row(arg, d) for the distances d of -(n - 1) .. n, n the length of ids [batch, n]; cut from a table for texts
  * of up to `max` where n is open. */
 struct wml_value *wml_nn_distance_rows(struct wml_nn *b, struct wml_value *ids, int64_t max,
