@@ -71,3 +71,14 @@ else()
     target_include_directories(wml_pcre2 SYSTEM INTERFACE ${WML_PCRE2_INCLUDE})
     target_link_libraries(wml_pcre2 INTERFACE ${WML_PCRE2_LIB})
 endif()
+
+# libcurl: its headers only, it is opened at run time. They are copied, since the folder that has them may have the
+# system's own headers as well, which a build for another system must not see.
+find_path(WML_CURL_HEADERS curl/curl.h PATHS /usr/include/${CMAKE_LIBRARY_ARCHITECTURE} /usr/include /usr/local/include
+    PATH_SUFFIXES x86_64-linux-gnu aarch64-linux-gnu NO_CMAKE_FIND_ROOT_PATH)
+if(NOT WML_CURL_HEADERS)
+    message(FATAL_ERROR "curl/curl.h not found: run scripts/setup")
+endif()
+file(COPY ${WML_CURL_HEADERS}/curl DESTINATION ${CMAKE_BINARY_DIR}/include)
+add_library(wml_curl_headers INTERFACE)
+target_include_directories(wml_curl_headers SYSTEM INTERFACE ${CMAKE_BINARY_DIR}/include)

@@ -34,6 +34,9 @@ bool wml_file_append(const char *path, struct wml_str bytes, struct wml_err *err
 bool wml_file_rename(const char *from, const char *to, struct wml_err *err);
 /* Copies through a temporary neighbour, in the kernel where it can. */
 bool wml_file_copy(const char *from, const char *to, struct wml_err *err);
+/* A symbolic link at `path` that says `target`, which need not exist. false with WML_E_UNSUPPORTED where the file system
+ * or, on Windows, the user's rights allow none; WML_E_EXISTS when something is at `path`. */
+bool wml_file_link(const char *target, const char *path, struct wml_err *err);
 bool wml_file_remove(const char *path); /* true when nothing is there afterwards */
 bool wml_dir_make(const char *path, struct wml_err *err); /* with parents; fine when it is there */
 bool wml_dir_remove(const char *path);                    /* with everything in it */

@@ -100,6 +100,15 @@ bool wml_file_rename(const char *from, const char *to, struct wml_err *err)
     return true;
 }
 
+bool wml_file_link(const char *target, const char *path, struct wml_err *err)
+{
+    if (symlink(target, path) == 0) return true;
+    const int code = errno;
+    wml_fail_system(err, code, "make the link", path);
+    if (err && (code == EPERM || code == ENOTSUP || code == ENOSYS)) err->code = WML_E_UNSUPPORTED;
+    return false;
+}
+
 bool wml_file_remove(const char *path)
 {
     if (unlink(path) != 0 && errno != ENOENT) return false;
