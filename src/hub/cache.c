@@ -81,7 +81,7 @@ void wml_hub_note_absent(struct wml_hub *h, const char *commit, struct wml_str n
 {
     const char *path = absent_path(h, commit, name);
     if (wml_file_exists(path)) return;
-    if (!make_parent(path, NULL) || !wml_file_write(path, WML_STR(""), NULL))
+    if (!make_parent(path, NULL) || !wml_file_append(path, WML_STR(""), NULL))
         wml_log(h->cx, WML_LOG_DEBUG, "cannot write %s", path);
 }
 

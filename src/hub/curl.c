@@ -65,10 +65,11 @@ bool wml_curl_open(struct wml_curl *c, const struct wml_ctx *cx, struct wml_err 
                          "winml.exe), or name it in WINML_CURL; a folder on this machine works without");
 }
 
+/* The libraries below it (TLS, LDAP, Kerberos) have state of their own, which would be lost with the code that knows it. */
 void wml_curl_close(struct wml_curl *c)
 {
     if (c->dl) c->global_cleanup();
-    wml_dl_close(c->dl);
+    wml_dl_leave(c->dl);
     *c = (struct wml_curl){0};
 }
 

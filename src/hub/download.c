@@ -240,6 +240,7 @@ static bool piece_body(struct wml_http_job *job, const void *bytes, size_t n, st
 {
     struct piece *p = (void *)job;
     struct file *f = p->file;
+    if (!wml_check_cancel(f->run->h->cx, err)) return false; /* libcurl may come here often before the pool does */
     f->run->received += n;
     tell_progress(f->run, f);
     if (p == f->first) return append(f, (struct wml_str){bytes, n}, err);
@@ -255,11 +256,12 @@ static struct piece *next_piece(struct file *f)
     for (; *at; at = &(*at)->next) from = (*at)->job.to;
     if (from >= f->size || (f->no_ranges && f->first)) return NULL;
     struct piece *p = wml_xcalloc(1, sizeof *p);
-    bool last = f->no_ranges || f->size - from <= PIECE + PIECE / 4;
+    const uint64_t piece = f->run->h->opts->piece ? f->run->h->opts->piece : PIECE, most = piece + piece / 4;
+    bool last = f->no_ranges || f->size - from <= most;
     p->file = f;
-    p->job = (struct wml_http_job){.what = f->head.what, .from = from, .to = last ? f->size : from + PIECE,
-                                   .whole = last, .alone = f->size > PIECE, .start = piece_start, .body = piece_body};
-    p->held.max = PIECE + PIECE / 4;
+    p->job = (struct wml_http_job){.what = f->head.what, .from = from, .to = last ? f->size : from + piece,
+                                   .whole = last, .alone = f->size > most, .start = piece_start, .body = piece_body};
+    p->held.max = (size_t)most;
     if (f->location.len) wml_buf_str(&p->job.url, wml_buf_view(&f->location));
     else wml_hub_file_url(f->run->h, f->run->commit, f->name, &p->job.url);
     *at = p;

@@ -279,6 +279,15 @@ static struct wml_http_job *take_waiting(struct wml_http *h)
     return NULL;
 }
 
+/* Until the next one's time, at most a tick. */
+static int pause_ms(const struct wml_http *h)
+{
+    uint64_t now = wml_now_ns(), ms = TICK_MS;
+    for (const struct wml_http_job *job = h->waiting; job; job = job->next)
+        ms = WML_MIN(ms, job->not_before > now ? (job->not_before - now) / 1000000 + 1 : 0);
+    return (int)ms;
+}
+
 /* What waits for its next try holds its place. */
 static bool fill(struct wml_http *h, const struct wml_http_owner *owner, unsigned most, bool *later, struct wml_err *err)
 {
@@ -307,7 +316,7 @@ bool wml_http_run(struct wml_http *h, const struct wml_http_owner *owner, unsign
         const unsigned before = h->active;
         if (!finish(h, owner, err)) return false;
         if (h->active < before) later = true; /* there is room for more */
-        else if (h->active || later) h->curl.multi_poll(h->multi, NULL, 0, TICK_MS, NULL);
+        else if (h->active || later) h->curl.multi_poll(h->multi, NULL, 0, pause_ms(h), NULL);
     }
     return true;
 }

@@ -35,6 +35,7 @@ struct wml_hub_opts { /* zero is valid */
     const char *endpoint;  /* NULL: as the environment says */
     const char *token;     /* NULL: as the environment says; "": none */
     unsigned retry_ms;     /* pause before the first new try, doubled for each further one; 0: 500 */
+    uint32_t piece;        /* bytes of a large file that one connection gets at a time; 0: 8 MiB */
 };
 
 /* "name" or "org/name", with "@revision" or without, as the hub allows them. */

@@ -39,6 +39,7 @@ bool wml_hub_settings(struct wml_hub *h, struct wml_err *err);
 bool wml_hub_explain(const struct wml_hub *h, const struct wml_http_answer *a, struct wml_str name, struct wml_err *err);
 
 /* list.c: what the hub says the revision is, and its files. *lost: the hub could not be reached. */
+bool wml_hub_read_list(struct wml_hub *h, struct wml_str text, const char **commit, struct wml_hub_names *names, struct wml_err *err);
 bool wml_hub_list(struct wml_hub *h, const char **commit, struct wml_hub_names *names, bool *lost, struct wml_err *err);
 
 /* choose.c */

@@ -18,7 +18,7 @@ static bool add(struct wml_http_job *job, const void *bytes, size_t n, struct wm
     return !a->text.failed || wml_fail(err, WML_E_FORMAT, "%s is larger than %d MiB", job->what, ANSWER_MAX >> 20);
 }
 
-static bool read_names(struct wml_hub *h, struct wml_str text, const char **commit, struct wml_hub_names *names, struct wml_err *err)
+bool wml_hub_read_list(struct wml_hub *h, struct wml_str text, const char **commit, struct wml_hub_names *names, struct wml_err *err)
 {
     struct wml_json_doc *doc = NULL;
     const struct wml_json_val *one;
@@ -49,7 +49,7 @@ bool wml_hub_list(struct wml_hub *h, const char **commit, struct wml_hub_names *
     bool ok = wml_http_one(&h->http, &a.job, err);
     *lost = !ok && a.job.end == WML_HTTP_LOST;
     if (ok && (a.job.answer.status < 200 || a.job.answer.status > 299)) ok = wml_hub_explain(h, &a.job.answer, WML_NO_STR, err);
-    ok = ok && read_names(h, wml_buf_view(&a.text), commit, names, err);
+    ok = ok && wml_hub_read_list(h, wml_buf_view(&a.text), commit, names, err);
     wml_http_job_release(&h->http, &a.job);
     wml_buf_release(&a.text);
     return ok;

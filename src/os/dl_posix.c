@@ -27,6 +27,11 @@ void wml_dl_close(struct wml_dl *d)
     free(d);
 }
 
+void wml_dl_leave(struct wml_dl *d)
+{
+    free(d);
+}
+
 void *wml_dl_symbol(struct wml_dl *d, const char *name)
 {
     return dlsym(d->handle, name);

@@ -45,6 +45,11 @@ void wml_dl_close(struct wml_dl *d)
     free(d);
 }
 
+void wml_dl_leave(struct wml_dl *d)
+{
+    free(d);
+}
+
 void *wml_dl_symbol(struct wml_dl *d, const char *name)
 {
     FARPROC f = GetProcAddress(d->module, name);

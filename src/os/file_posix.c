@@ -126,7 +126,8 @@ bool wml_dir_make(const char *path, struct wml_err *err)
         wml_buf_clear(&part);
         wml_buf_add(&part, path, i);
         const char *p = wml_buf_text(&part);
-        if (mkdir(p, 0777) != 0 && !wml_dir_exists(p)) ok = wml_fail_system(err, errno, "make the folder", p);
+        const int code = mkdir(p, 0777) == 0 ? 0 : errno;
+        ok = !code || wml_dir_exists(p) || wml_fail_system(err, code, "make the folder", p);
     }
     wml_buf_release(&part);
     return ok;

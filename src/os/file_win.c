@@ -109,6 +109,10 @@ bool wml_file_link(const char *target, const char *path, struct wml_err *err)
         if (*c == L'/') *c = L'\\';
     bool ok = CreateSymbolicLinkW(wide, to, unprivileged) || CreateSymbolicLinkW(wide, to, 0);
     DWORD code = GetLastError();
+    if (ok && GetFileAttributesW(wide) == INVALID_FILE_ATTRIBUTES) { /* Wine says yes and does nothing */
+        ok = false;
+        code = ERROR_NOT_SUPPORTED;
+    }
     free(to);
     free(wide);
     if (ok) return true;

@@ -31,6 +31,8 @@ int wml_pid(void);
 struct wml_dl;
 bool wml_dl_open(const char *path, struct wml_dl **out, struct wml_err *err);
 void wml_dl_close(struct wml_dl *d);
+/* Instead of closing: it stays loaded for the rest of the process, as those must that leave something running behind. */
+void wml_dl_leave(struct wml_dl *d);
 /* Function or data; NULL when absent. Copy the pointer with memcpy into a function pointer. */
 void *wml_dl_symbol(struct wml_dl *d, const char *name);
 /* Path of the file that holds this symbol's code, false: not known. */

@@ -1,4 +1,5 @@
-/* winml_hub ID [--revision R] [--config] [--pattern P]... [--cache-first] [--offline] [--retry-ms N]: fetches a model.
+/* winml_hub ID [--revision R] [--config] [--pattern P]... [--cache-first] [--offline] [--retry-ms N] [--piece BYTES]:
+ * fetches a model.
  *
  * Standard output: {"folder": s, "peak": bytes}, or {"code": s, "error": s, "hint": s} with exit status 1. Standard error:
  * log lines of every level, and "progress STAGE ITEM DONE/TOTAL". */
@@ -49,6 +50,7 @@ int main(int argc, char **argv)
         else if (++i == argc) return 2;
         else if (wml_str_is(a, "--revision")) o.revision = argv[i];
         else if (wml_str_is(a, "--pattern") && n < MOST) pattern[n++] = argv[i];
+        else if (wml_str_is(a, "--piece") && wml_parse_u64(wml_str(argv[i]), &ms)) o.piece = (uint32_t)ms;
         else if (wml_str_is(a, "--retry-ms") && wml_parse_u64(wml_str(argv[i]), &ms)) o.retry_ms = (unsigned)ms;
         else return 2;
     }

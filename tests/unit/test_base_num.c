@@ -181,6 +181,38 @@ static void test_sha256(void **state)
     }
 }
 
+/* The same of SHA-1. */
+static void sha1_of(const char *text, size_t times, size_t piece, char hex[WML_SHA1_HEX])
+{
+    struct wml_sha1 s;
+    size_t n = strlen(text);
+    wml_sha1_init(&s);
+    for (size_t t = 0; t < times; t++)
+        for (size_t at = 0; at < n; at += piece) wml_sha1_add(&s, text + at, WML_MIN(piece, n - at));
+    wml_sha1_hex(&s, hex);
+}
+
+static void test_sha1(void **state)
+{
+    (void)state;
+    char hex[WML_SHA1_HEX], whole[WML_SHA1_HEX];
+    sha1_of("", 1, 1, hex);
+    assert_string_equal(hex, "da39a3ee5e6b4b0d3255bfef95601890afd80709");
+    sha1_of("abc", 1, 3, hex);
+    assert_string_equal(hex, "a9993e364706816aba3e25717850c26c9cd0d89d");
+    sha1_of("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 1, 100, hex);
+    assert_string_equal(hex, "84983e441c3bd26ebaae4aa1f95129e5e54670f1");
+    sha1_of("aaaaaaaaaa", 100000, 10, hex);
+    assert_string_equal(hex, "34aa973cd4c4daa4f61eeb2bdbad27316534016f");
+    static char text[200];
+    memset(text, 'q', sizeof text - 1);
+    sha1_of(text, 1, sizeof text, whole);
+    for (size_t piece = 1; piece < sizeof text; piece++) {
+        sha1_of(text, 1, piece, hex);
+        assert_string_equal(hex, whole);
+    }
+}
+
 static void test_hash(void **state)
 {
     (void)state;
@@ -280,7 +312,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_integers), cmocka_unit_test(test_dims), cmocka_unit_test(test_reals),  cmocka_unit_test(test_overflow),
-        cmocka_unit_test(test_cursor),   cmocka_unit_test(test_varint), cmocka_unit_test(test_sha256),
+        cmocka_unit_test(test_cursor),   cmocka_unit_test(test_varint), cmocka_unit_test(test_sha256), cmocka_unit_test(test_sha1),
         cmocka_unit_test(test_hash),     cmocka_unit_test(test_random), cmocka_unit_test(test_errors),
         cmocka_unit_test(test_slices),
     };
