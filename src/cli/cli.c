@@ -230,7 +230,10 @@ static int run(struct driver *d, void *args, const char *format)
         fail(d, &err);
     } else {
         if (!ok) say_failure(d, &err);
-        if (!ok && d->json) add_error(wml_report_root(report), &err);
+        if (!ok && d->json) {
+            wml_report_list(report, NULL);
+            add_error(wml_report_root(report), &err);
+        }
         const char *name = is_json(format) ? "json" : wml_renderer_find(format) ? format : "text";
         bool told = d->console.quiet && !d->json && wml_report_is_about_file(report);
         if (!wml_report_is_empty(report) && !told) render(d, report, name, 2);

@@ -3,7 +3,7 @@
 
 static const struct wml_pair no_options[] = {{NULL, NULL}};
 static const struct wml_ep_device devices[] = {{WML_DEVICE_GPU, no_options, NULL}};
-static const char *const aliases[] = {"nvtensorrtrtx", "nv_tensorrt_rtx", NULL};
+static const char *const aliases[] = {"nvtensorrtrtx", "nv_tensorrt_rtx", "trtrtx", NULL};
 static const char *const libraries[] = {WML_EP_FILE("onnxruntime_providers_nv_tensorrt_rtx"), NULL};
 
 const struct wml_ep wml_ep_nvtensorrtrtx = {

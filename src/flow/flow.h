@@ -21,6 +21,15 @@ struct wml_inspect_args {
 bool wml_flow_inspect(const struct wml_inspect_args *a, struct wml_ctx *cx, struct wml_report *r,
                       struct wml_err *err);
 
+struct wml_catalog_args { /* filters; NULL: all */
+    const char *model, *type, *task; /* equality without case */
+    const char *ep;                  /* name or alias; "all-local": any that is installed here */
+    const char *device;              /* "cpu", "gpu", "npu"; with ep: of that EP */
+    const char *output;              /* NULL: none */
+    bool overwrite;
+};
+bool wml_flow_catalog(const struct wml_catalog_args *a, struct wml_ctx *cx, struct wml_report *r, struct wml_err *err);
+
 struct wml_compile_args {
     const char *const *model; /* several: they share one context; n_models >= 1 */
     size_t n_models;

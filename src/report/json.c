@@ -83,7 +83,7 @@ static void put(struct wml_json *j, const struct wml_item *it)
 static void render_json(const struct wml_report *r, const struct wml_render_opts *o, struct wml_buf *out)
 {
     struct wml_json j = {.out = out, .indent = o->indent};
-    put(&j, wml_report_tree(r));
+    put(&j, wml_report_document(r));
     wml_buf_char(out, '\n');
 }
 

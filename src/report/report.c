@@ -12,6 +12,7 @@ struct wml_report {
     struct wml_arena arena;
     struct wml_item *root;
     bool about_file;
+    struct wml_item *list; /* NULL: the root is the document */
 };
 
 static struct wml_item *new_item(struct wml_arena *arena, enum wml_item_kind kind, const char *key,
@@ -53,6 +54,16 @@ void wml_report_tells_of_file(struct wml_report *r)
 bool wml_report_is_about_file(const struct wml_report *r)
 {
     return r->about_file;
+}
+
+void wml_report_list(struct wml_report *r, struct wml_item *list)
+{
+    r->list = list;
+}
+
+const struct wml_item *wml_report_document(const struct wml_report *r)
+{
+    return r->list ? r->list : r->root;
 }
 
 void wml_report_free(struct wml_report *r)

@@ -22,6 +22,9 @@ bool wml_report_is_empty(const struct wml_report *r);
 void wml_report_tells_of_file(struct wml_report *r);
 bool wml_report_is_about_file(const struct wml_report *r);
 
+/* The document is a list: JSON shows this array or table, without the object around it. A failure takes that back. */
+void wml_report_list(struct wml_report *r, struct wml_item *list);
+
 /* How numbers are shown as text; JSON always has the bare number in the unit that the key names. */
 enum wml_show {
     WML_SHOW_PLAIN,    /* 12, 3.25 */

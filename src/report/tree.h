@@ -41,6 +41,8 @@ struct wml_item {
 };
 
 const struct wml_item *wml_report_tree(const struct wml_report *r);
+/* What JSON shows: the tree, or the one list in it. */
+const struct wml_item *wml_report_document(const struct wml_report *r);
 
 /* An object, array or table, as opposed to a scalar, line or gap. */
 bool wml_item_is_container(const struct wml_item *it);
