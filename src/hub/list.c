@@ -43,7 +43,7 @@ bool wml_hub_read_list(struct wml_hub *h, struct wml_str text, const char **comm
 
 bool wml_hub_list(struct wml_hub *h, const char **commit, struct wml_hub_names *names, bool *lost, struct wml_err *err)
 {
-    struct answer a = {.job = {.what = h->id, .body = add}, .text = {.max = ANSWER_MAX}};
+    struct answer a = {.job = {.what = "the list of files", .body = add}, .text = {.max = ANSWER_MAX}};
     wml_buf_fmt(&a.job.url, "%s/api/models/%s/revision/", wml_buf_text(&h->http.endpoint), h->id);
     wml_hub_escape(&a.job.url, wml_str(h->revision), false);
     bool ok = wml_http_one(&h->http, &a.job, err);

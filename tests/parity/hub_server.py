@@ -86,10 +86,11 @@ class Handler(BaseHTTPRequestHandler):
         if self.command == "HEAD":
             return
         stop = fault.drop_after if fault and fault.drop_after >= 0 else len(body)
-        for at in range(0, stop, 65536):
+        step = 65536 if fault and fault.pause else 8 << 20
+        for at in range(0, stop, step):
             if fault and fault.pause:
                 time.sleep(fault.pause)
-            self.wfile.write(body[at:min(at + 65536, stop)])
+            self.wfile.write(body[at:min(at + step, stop)])
         if stop < len(body):
             self.wfile.flush()
             self.close_connection = True
@@ -108,6 +109,11 @@ class Handler(BaseHTTPRequestHandler):
         self.reply(206, {**headers, "Content-Range": f"bytes {first}-{last}/{len(data)}"}, data[first:last + 1], fault)
 
 
+class Server(ThreadingHTTPServer):
+    request_queue_size = 128  # many connect at once
+    daemon_threads = True
+
+
 class Hub:
     def __init__(self):
         self.models, self.refs, self.content, self.faults, self.seen = {}, {}, {}, [], []
@@ -117,8 +123,8 @@ class Hub:
         self.lock, self.now, self.most = threading.Lock(), 0, 0
         self.servers = {}
         for role in ("hub", "cdn"):
-            server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-            server.daemon_threads, server.hub, server.role = True, self, role
+            server = Server(("127.0.0.1", 0), Handler)
+            server.hub, server.role = self, role
             threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
             self.servers[role] = server
         self.endpoint = f"http://127.0.0.1:{self.servers['hub'].server_port}"
@@ -173,7 +179,7 @@ class Hub:
         if name is None or not url.query.startswith("signature="):
             request.reply(403, {"Content-Type": "text/xml"}, b"AccessDenied")
         else:
-            request.send_file(data, {"ETag": '"' + hashlib.md5(data).hexdigest() + '"', **(f.headers if f else {})}, f)
+            request.send_file(data, {"ETag": '"another-than-the-hub-says"', **(f.headers if f else {})}, f)
 
     def refuse(self, request, status, code, message):
         request.reply(status, {"X-Error-Code": code, "X-Error-Message": message} if code else {"X-Error-Message": message})
