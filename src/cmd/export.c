@@ -15,7 +15,7 @@ struct export_args {
 
 #define ARGS struct export_args
 static const struct wml_opt opts[] = {
-    WML_OPT_STR('m', "model", model, "FOLDER", WML_OPT_PATH, NULL, "folder of a Hugging Face model: config.json and weights"),
+    WML_OPT_STR('m', "model", model, "MODEL", WML_OPT_PATH, NULL, "Hugging Face model: its folder, or its id, fetched once"),
     WML_OPT_STR('o', "output", output, "FILE", WML_OPT_PATH, NULL, "ONNX file to write"),
     WML_OPT_FLAG(0, "overwrite", overwrite, 0, "no", "replace an existing output"),
     WML_OPT_STR('t', "task", task, "TASK", 0, NULL, "what the model is for (default: what its config says)"),
@@ -60,8 +60,8 @@ static bool run(const struct wml_call *call, struct wml_err *err)
 
 const struct wml_command wml_command_export = {
     .name = "export", .group = "Build", .summary = "Hugging Face weights to ONNX",
-    .about = "Reads config.json and the weights of a folder, builds the graph and writes it. Nothing is traced, no Python runs.",
+    .about = "Reads config.json and the weights of a folder or of a model id, builds the graph and writes it. Nothing is traced, no Python runs.",
     .examples = "winml export -m ./bert-base-uncased -o bert.onnx\n"
-                "winml export -m ./resnet-50 -o resnet.onnx --batch-size 8",
+                "winml export -m microsoft/resnet-50 -o resnet.onnx --batch-size 8",
     .opts = opts, .args_size = sizeof(struct export_args), .formats = "text|json", .run = run,
 };

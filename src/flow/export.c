@@ -1,6 +1,7 @@
 /* flow/export.c - a folder of config and weights to ONNX files. */
 #include "flow/export_internal.h"
 
+#include "flow/checkpoint.h"
 #include "flow/output.h"
 #include "graph/store.h"
 #include "opset/opset.h"
@@ -13,7 +14,7 @@
 static bool load_json(struct wml_export_run *r, const char *name, bool required, struct wml_json_doc **out, struct wml_err *err)
 {
     struct wml_buf path = {0};
-    wml_path_join(&path, wml_str(r->a->model), wml_str(name));
+    wml_path_join(&path, wml_buf_view(&r->folder), wml_str(name));
     bool there = wml_file_exists(wml_buf_text(&path)), ok = !there || wml_json_load(wml_buf_text(&path), out, err);
     if (!there && required) {
         ok = wml_fail(err, WML_E_NOT_FOUND, "%s has no %s", r->a->model, name);
@@ -25,6 +26,7 @@ static bool load_json(struct wml_export_run *r, const char *name, bool required,
 
 static bool open_source(struct wml_export_run *r, struct wml_err *err)
 {
+    if (!wml_checkpoint_folder(r->cx, r->a->model, "export", WML_HUB_MODEL, &r->folder, err)) return false;
     if (!load_json(r, "config.json", true, &r->config, err) || !load_json(r, "preprocessor_config.json", false, &r->preprocessor, err))
         return false;
     r->source = (struct wml_export_source){.name = r->a->model, .cfg = wml_json_root(r->config), .pre = wml_json_root(r->preprocessor)};
@@ -187,7 +189,7 @@ static bool run(struct wml_export_run *r, struct wml_err *err)
     const uint64_t start = wml_now_ns();
     size_t n = 0;
     if (!open_source(r, err) || !wml_export_read_specs(r, err) || !wml_export_plan(&r->source, r->a->task, &r->plan, err) ||
-        !list_parts(r, part, &n, err) || !wml_weights_open(r->a->model, &r->weights, err))
+        !list_parts(r, part, &n, err) || !wml_weights_open(wml_buf_text(&r->folder), &r->weights, err))
         return false;
     r->source.weights = r->weights;
     return export_parts(r, part, n, since(start), err);
@@ -202,6 +204,7 @@ bool wml_flow_export(const struct wml_export_args *a, struct wml_ctx *cx, struct
     wml_weights_close(r.weights);
     wml_json_free(r.config);
     wml_json_free(r.preprocessor);
+    wml_buf_release(&r.folder);
     wml_arena_release(&r.arena);
     return ok;
 }

@@ -14,6 +14,7 @@ struct wml_export_run {
     struct wml_ctx *cx;
     struct wml_report *r;
     struct wml_arena arena;
+    struct wml_buf folder; /* where config and weights are */
     struct wml_json_doc *config, *preprocessor;
     struct wml_weights *weights;
     struct wml_export_source source;
