@@ -86,6 +86,7 @@ static struct wml_str detect(const struct wml_export_source *s, const struct wml
 {
     const struct wml_str klass = wml_json_str(wml_json_at(wml_json_get(s->cfg, "architectures"), 0));
     const char *task = klass.len ? wml_task_of_class(klass) : NULL;
+    if (wml_str_ends(wml_json_get_str(s->cfg, "model_type"), "_vision_model")) return WML_STR("image-feature-extraction");
     if (!task) return wml_str(f->task->task);
     if (strcmp(task, "fill-mask") == 0 && wml_json_get_bool(s->cfg, "is_encoder_decoder", false)) task = "text2text-generation";
     const bool seen = strcmp(task, "feature-extraction") == 0 && !find_task(f, WML_STR("feature-extraction"));

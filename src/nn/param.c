@@ -127,21 +127,28 @@ struct wml_value *wml_nn_transposed(struct wml_nn *b, const struct wml_weight *w
     return initializer(b, w, ".transposed", w->bytes, 2, w->dims, (struct wml_nn_recipe){.transpose = true});
 }
 
-struct wml_value *wml_nn_rows(struct wml_nn *b, const struct wml_weight *w, int64_t from, int64_t to)
+const struct wml_weight *wml_nn_part(struct wml_nn *b, const struct wml_weight *w, int64_t from, int64_t to)
 {
     if (b->failed || !w) return NULL;
     if (from < 0 || to < from || !w->rank || to > w->dims[0])
         return wml_nn_fail(b, WML_E_UNSUPPORTED, "'%.*s' has %" PRId64 " rows, %" PRId64 " are needed", WML_ARG(w->name),
                            w->rank ? w->dims[0] : 0, to);
-    if (from == 0 && to == w->dims[0]) return wml_nn_param_of(b, w);
+    if (from == 0 && to == w->dims[0]) return w;
     const size_t row = w->dims[0] ? w->bytes.len / (size_t)w->dims[0] : 0;
     int64_t *dims = WML_NEW_ARRAY(&b->m->arena, int64_t, w->rank);
     memcpy(dims, w->dims, w->rank * sizeof *dims);
     dims[0] = to - from;
-    char form[64];
-    snprintf(form, sizeof form, ".rows_%" PRId64 "_%" PRId64, from, to);
-    const struct wml_span part = {w->bytes.ptr + (size_t)from * row, (size_t)(to - from) * row};
-    return initializer(b, w, form, part, w->rank, dims, (struct wml_nn_recipe){0});
+    struct wml_weight *part = WML_NEW(&b->m->arena, struct wml_weight);
+    *part = *w;
+    part->name = wml_arena_fmt(&b->m->arena, "%.*s.rows_%" PRId64 "_%" PRId64, WML_ARG(w->name), from, to);
+    part->dims = dims;
+    part->bytes = (struct wml_span){w->bytes.ptr + (size_t)from * row, (size_t)(to - from) * row};
+    return part;
+}
+
+struct wml_value *wml_nn_rows(struct wml_nn *b, const struct wml_weight *w, int64_t from, int64_t to)
+{
+    return wml_nn_param_of(b, wml_nn_part(b, w, from, to));
 }
 
 struct wml_value *wml_nn_scaled(struct wml_nn *b, const struct wml_weight *w, size_t axis, const float *scale)

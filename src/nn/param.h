@@ -17,7 +17,8 @@ const struct wml_weight *wml_nn_need(struct wml_nn *b, const char *name, size_t 
 struct wml_value *wml_nn_param(struct wml_nn *b, const char *name, size_t rank, const int64_t *dims);
 struct wml_value *wml_nn_param_of(struct wml_nn *b, const struct wml_weight *w); /* any weight, NULL gives NULL */
 struct wml_value *wml_nn_transposed(struct wml_nn *b, const struct wml_weight *w); /* [n,k] as [k,n] */
-/* Rows [from, to) along the first axis, borrowed. */
+/* A weight that is rows [from, to) along the first axis of another, borrowed; and the same as a constant. */
+const struct wml_weight *wml_nn_part(struct wml_nn *b, const struct wml_weight *w, int64_t from, int64_t to);
 struct wml_value *wml_nn_rows(struct wml_nn *b, const struct wml_weight *w, int64_t from, int64_t to);
 /* Multiplied by scale[i] where i is the index along `axis` (0 or 1); scale lives as long as the model. */
 struct wml_value *wml_nn_scaled(struct wml_nn *b, const struct wml_weight *w, size_t axis, const float *scale);
