@@ -12,20 +12,10 @@ static const struct wml_text_model model = {
     .params = params, .body = wml_bert_body, .pooled = wml_bert_pooled, .predict = wml_bert_predict,
 };
 
-static void next_sentence(struct wml_family_job *j)
-{
-    const struct wml_bert p = params(j);
-    const struct wml_text t = wml_bert_inputs(j, &p, false);
-    struct wml_value *x = wml_bert_pooled(j, &p, wml_text_encode(j, &model, &p, &t));
-    wml_nn_enter(j->nn, "*OnlyNSPHead", "cls");
-    x = wml_nn_linear(j->nn, x, "seq_relationship", 2);
-    wml_nn_leave(j->nn);
-    wml_nn_output(j->nn, "logits", x);
-}
-
 static void features(struct wml_family_job *j) { wml_text_features(j, &model); }
 static void fill_mask(struct wml_family_job *j) { wml_text_fill_mask(j, &model); }
 static void classes(struct wml_family_job *j) { wml_text_classes(j, &model); }
+static void next_sentence(struct wml_family_job *j) { wml_text_next_sentence(j, &model); }
 static void token_classes(struct wml_family_job *j) { wml_text_token_classes(j, &model); }
 static void question(struct wml_family_job *j) { wml_text_question(j, &model); }
 static void choice(struct wml_family_job *j) { wml_text_choice(j, &model); }

@@ -36,12 +36,13 @@ struct wml_bert wml_bert_params(struct wml_family_job *j, const struct wml_bert 
 
 struct wml_text wml_bert_inputs(struct wml_family_job *j, const struct wml_bert *p, bool choices)
 {
-    const int64_t usable = p->positions - (p->pad + 1);
+    const int64_t usable = p->positions - (p->pad + 1) - p->first;
     if (usable < 1)
         wml_nn_fail(j->nn, WML_E_FORMAT, "config.json: no position is left of max_position_embeddings %lld behind pad_token_id %lld",
                     (long long)p->positions, (long long)p->pad);
     struct wml_text t = wml_text_inputs(j, p->vocab, usable, p->pad < 0 ? p->segments : 0, choices);
-    if (wml_json_get_bool(j->cfg, "is_decoder", false)) t.additive = wml_nn_causal_mask(j->nn, t.ids, t.mask);
+    if (p->own_mask) return t;
+    t.additive = wml_json_get_bool(j->cfg, "is_decoder", false) ? wml_nn_causal_mask(j->nn, t.ids, t.mask) : wml_nn_padding_mask(j->nn, t.mask);
     return t;
 }
 
@@ -63,7 +64,7 @@ static struct wml_value *add_positions(struct wml_nn *b, const struct wml_bert *
         return wml_nn_add(b, x, wml_nn_embedding(b, at, "position_embeddings", p->positions, p->embedding));
     }
     const struct wml_weight *table = wml_nn_need(b, "position_embeddings.weight", WML_DIMS(p->positions, p->embedding));
-    return wml_nn_add(b, x, wml_nn_position_rows(b, table, t->ids, 1, 0));
+    return wml_nn_add(b, x, wml_nn_position_rows(b, table, t->ids, 1, p->first));
 }
 
 struct wml_value *wml_bert_embedded(struct wml_nn *b, const struct wml_bert *p, const struct wml_text *t)
@@ -142,12 +143,26 @@ static struct wml_value *attention(struct wml_nn *b, const struct wml_bert *p, s
     return y;
 }
 
-struct wml_value *wml_bert_feed_forward(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x)
+static struct wml_value *dense(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x, int64_t out)
+{
+    return p->dense ? p->dense(b, p, x, out) : wml_nn_linear(b, x, "dense", out);
+}
+
+struct wml_value *wml_bert_inner(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x)
 {
     wml_nn_enter(b, "*Intermediate", "intermediate");
-    struct wml_value *y = wml_nn_act(b, wml_nn_linear(b, x, "dense", p->inner), p->act, "hidden_act");
+    x = wml_nn_act(b, dense(b, p, x, p->inner), p->act, "hidden_act");
     wml_nn_leave(b);
-    return wml_bert_sum(b, p, "*Output", "output", y, x);
+    return x;
+}
+
+struct wml_value *wml_bert_feed_forward(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x)
+{
+    struct wml_value *y = wml_bert_inner(b, p, x);
+    wml_nn_enter(b, "*Output", "output");
+    y = wml_nn_layer_norm(b, wml_nn_add(b, dense(b, p, y, p->hidden), x), "LayerNorm", p->eps);
+    wml_nn_leave(b);
+    return y;
 }
 
 struct wml_value *wml_bert_layer(struct wml_nn *b, const struct wml_bert *p, size_t i, struct wml_value *x, const struct wml_text *t)
@@ -169,6 +184,13 @@ struct wml_value *wml_bert_encoder(struct wml_nn *b, const struct wml_bert *p, s
 struct wml_value *wml_bert_body(struct wml_family_job *j, const struct wml_bert *p, const struct wml_text *t)
 {
     return wml_bert_encoder(j->nn, p, wml_bert_embeddings(j->nn, p, t), t);
+}
+
+struct wml_value *wml_bert_projected_body(struct wml_family_job *j, const struct wml_bert *p, const struct wml_text *t)
+{
+    struct wml_value *x = wml_bert_embeddings(j->nn, p, t);
+    if (p->embedding != p->hidden) x = wml_nn_linear(j->nn, x, "embeddings_project", p->hidden);
+    return wml_bert_encoder(j->nn, p, x, t);
 }
 
 /* ------------------------------------------------------------------- heads */

@@ -77,6 +77,7 @@ static struct wml_bert params(struct wml_family_job *j)
     read_kinds(j, o);
     read_distances(j, &p, o);
     p.own = o;
+    p.own_mask = true;
     return p;
 }
 

@@ -8,30 +8,13 @@ static struct wml_bert params(struct wml_family_job *j)
     return wml_bert_params(j, &defaults);
 }
 
-static struct wml_value *body(struct wml_family_job *j, const struct wml_bert *p, const struct wml_text *t)
-{
-    struct wml_nn *b = j->nn;
-    struct wml_value *x = wml_bert_embeddings(b, p, t);
-    if (p->embedding != p->hidden) x = wml_nn_linear(b, x, "embeddings_project", p->hidden);
-    return wml_bert_encoder(b, p, x, t);
-}
-
-static struct wml_value *predict(struct wml_family_job *j, const struct wml_bert *p, struct wml_value *x)
-{
-    wml_nn_enter(j->nn, "*GeneratorPredictions", "generator_predictions");
-    x = wml_nn_gelu(j->nn, wml_nn_linear(j->nn, x, "dense", p->embedding));
-    x = wml_nn_layer_norm(j->nn, x, "LayerNorm", p->eps);
-    wml_nn_leave(j->nn);
-    return wml_text_decode(j, x, "generator_lm_head", "embeddings.word_embeddings", p->vocab);
-}
-
 static struct wml_value *classify(struct wml_family_job *j, const struct wml_bert *p, struct wml_value *x)
 {
     return wml_text_class_head(j, p, x, WML_STR("gelu"));
 }
 
 static const struct wml_text_model model = {
-    .params = params, .body = body, .pooled = wml_text_summary, .classify = classify, .predict = predict,
+    .params = params, .body = wml_bert_projected_body, .pooled = wml_text_summary, .classify = classify, .predict = wml_text_generator,
 };
 
 static void features(struct wml_family_job *j) { wml_text_features(j, &model); }

@@ -46,6 +46,7 @@ static struct wml_bert params(struct wml_family_job *j)
     o->grid = o->image / o->patch;
     check_widths(j, &p, o);
     p.own = o;
+    p.own_mask = true;
     return p;
 }
 
@@ -194,7 +195,7 @@ static struct wml_value *body(struct wml_family_job *j, const struct wml_bert *p
     }
     wml_nn_enter(b, "*Encoder", "encoder");
     struct wml_text with = *t;
-    with.additive = bias(b, p, t, o->visual ? wml_nn_padding_mask(b, mask) : t->additive);
+    with.additive = bias(b, p, t, wml_nn_padding_mask(b, mask));
     for (size_t i = 0; i < (size_t)p->layers && wml_nn_ok(b); i++) x = wml_bert_layer(b, p, i, x, &with);
     wml_nn_leave(b);
     return x;

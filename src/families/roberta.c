@@ -7,6 +7,8 @@ static struct wml_bert params(struct wml_family_job *j)
                                              .positions = 512, .segments = 2, .pad = 1, .eps = 1e-12};
     struct wml_bert p = defaults;
     if (strcmp(j->type->model_type, "roberta") == 0) p.vocab = 50265;
+    if (wml_json_get_bool(j->cfg, "quant_mode", false))
+        wml_nn_fail(j->nn, WML_E_UNSUPPORTED, "config.json: quant_mode is on; only I-BERT in floating point is exported");
     return wml_bert_params(j, &p);
 }
 
@@ -26,6 +28,7 @@ static const struct wml_family_type types[] = {
     {"xlm-roberta", "XLMRoberta", "roberta"},
     {"camembert", "Camembert", "roberta"},
     {"data2vec-text", "Data2VecText", "data2vec_text"},
+    {"ibert", "IBert", "ibert"},
     {NULL, NULL, NULL},
 };
 static const struct wml_family_task tasks[] = {

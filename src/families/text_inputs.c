@@ -29,7 +29,6 @@ struct wml_text wml_text_inputs(struct wml_family_job *j, int64_t vocab, int64_t
         t.mask = rows(j->nn, t.mask);
         if (t.types) t.types = rows(j->nn, t.types);
     }
-    t.additive = wml_nn_padding_mask(j->nn, t.mask);
     return t;
 }
 

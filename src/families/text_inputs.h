@@ -6,7 +6,7 @@
 
 struct wml_text {
     struct wml_value *ids, *mask, *types; /* [batch, length]; those that were not asked for are NULL */
-    struct wml_value *additive;           /* [batch, 1, 1, length]: the mask as it is added to scores */
+    struct wml_value *additive;           /* [batch, 1, 1, length]: the mask as it is added to scores; made by families */
     struct wml_value *boxes, *pixels;     /* of documents: [batch, length, 4], [batch, channels, height, width] */
     struct wml_value *choices;            /* multiple-choice: input_ids [batch, choices, length], of which ids are the rows */
 };

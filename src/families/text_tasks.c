@@ -44,6 +44,17 @@ void wml_text_classes(struct wml_family_job *j, const struct wml_text_model *m)
     wml_nn_output(j->nn, "logits", x);
 }
 
+/* Does the second text follow the first: BERT's other task of training. */
+void wml_text_next_sentence(struct wml_family_job *j, const struct wml_text_model *m)
+{
+    const struct wml_bert p = m->params(j);
+    struct wml_value *x = m->pooled(j, &p, encoded(j, m, &p));
+    wml_nn_enter(j->nn, "*OnlyNSPHead", "cls");
+    x = wml_nn_linear(j->nn, x, "seq_relationship", 2);
+    wml_nn_leave(j->nn);
+    wml_nn_output(j->nn, "logits", x);
+}
+
 void wml_text_token_classes(struct wml_family_job *j, const struct wml_text_model *m)
 {
     const struct wml_bert p = m->params(j);
@@ -66,16 +77,19 @@ void wml_text_question(struct wml_family_job *j, const struct wml_text_model *m)
     wml_text_answers(j->nn, wml_nn_linear(j->nn, encoded(j, m, &p), "qa_outputs", 2));
 }
 
+void wml_text_chosen(struct wml_nn *b, const struct wml_text *t, struct wml_value *x)
+{
+    const struct wml_nn_shape s = {2, {wml_nn_axis(t->choices, 0), wml_nn_axis(t->choices, 1)}};
+    if (s.at[1].size >= 0) x = wml_nn_reshape(b, x, WML_DIMS(-1, s.at[1].size));
+    else x = wml_nn_reshape_to(b, x, WML_VALUES(wml_nn_extent(b, t->choices, 0), wml_nn_extent(b, t->choices, 1)), &s);
+    wml_nn_output(b, "logits", x);
+}
+
 void wml_text_choice(struct wml_family_job *j, const struct wml_text_model *m)
 {
-    struct wml_nn *b = j->nn;
     const struct wml_bert p = m->params(j);
     const struct wml_text t = inputs(j, m, &p, true);
-    struct wml_value *x = wml_nn_linear(b, m->pooled(j, &p, wml_text_encode(j, m, &p, &t)), "classifier", 1);
-    const struct wml_nn_shape s = {2, {wml_nn_axis(t.choices, 0), wml_nn_axis(t.choices, 1)}};
-    if (s.at[1].size >= 0) x = wml_nn_reshape(b, x, WML_DIMS(-1, s.at[1].size));
-    else x = wml_nn_reshape_to(b, x, WML_VALUES(wml_nn_extent(b, t.choices, 0), wml_nn_extent(b, t.choices, 1)), &s);
-    wml_nn_output(b, "logits", x);
+    wml_text_chosen(j->nn, &t, wml_nn_linear(j->nn, m->pooled(j, &p, wml_text_encode(j, m, &p, &t)), "classifier", 1));
 }
 
 /* ------------------------------------------------------------------- heads */
@@ -129,20 +143,44 @@ struct wml_value *wml_text_classify_first(struct wml_family_job *j, const struct
     return wml_text_class_head(j, p, x, WML_STR("tanh"));
 }
 
-struct wml_value *wml_text_summary(struct wml_family_job *j, const struct wml_bert *p, struct wml_value *x)
+/* A config without these keys is of a class that has them as defaults, or that has none of them. */
+static struct wml_value *summary(struct wml_family_job *j, const struct wml_bert *p, struct wml_value *x, const char *type_, bool proj, const char *act_)
 {
     struct wml_nn *b = j->nn;
-    const struct wml_str type = wml_cfg_str(j, j->cfg, "summary_type", "first"), act = wml_cfg_str(j, j->cfg, "summary_activation", "gelu");
     const struct wml_json_val *said = wml_json_get(j->cfg, "summary_activation");
+    const struct wml_str type = wml_cfg_str(j, j->cfg, "summary_type", type_), act = wml_cfg_str(j, j->cfg, "summary_activation", act_);
     const bool to_labels = wml_json_get_bool(j->cfg, "summary_proj_to_labels", false);
     wml_nn_enter(b, "*SequenceSummary", "sequence_summary");
     if (wml_str_is(type, "first")) x = wml_nn_pick(b, x, 1, 0);
     else if (wml_str_is(type, "last") || wml_str_is(type, "cls_index")) x = wml_nn_pick(b, x, 1, -1);
     else if (wml_str_is(type, "mean")) x = wml_nn_reduce(b, "ReduceMean", x, WML_DIMS(1), false);
     else wml_nn_fail(b, WML_E_UNSUPPORTED, "config.json: summary_type '%.*s' is not known", WML_ARG(type));
-    if (wml_json_get_bool(j->cfg, "summary_use_proj", true))
-        x = wml_nn_linear(b, x, "summary", to_labels ? wml_cfg_labels(j, j->cfg) : p->hidden);
+    if (wml_json_get_bool(j->cfg, "summary_use_proj", proj)) x = wml_nn_linear(b, x, "summary", to_labels ? wml_cfg_labels(j, j->cfg) : p->hidden);
     if (act.len && !(said && wml_json_is_null(said))) x = wml_nn_act(b, x, act, "summary_activation");
     wml_nn_leave(b);
     return x;
+}
+
+struct wml_value *wml_text_summary(struct wml_family_job *j, const struct wml_bert *p, struct wml_value *x)
+{
+    return summary(j, p, x, "first", true, "gelu");
+}
+
+struct wml_value *wml_text_summary_last(struct wml_family_job *j, const struct wml_bert *p, struct wml_value *x)
+{
+    return summary(j, p, x, "last", false, "");
+}
+
+struct wml_value *wml_text_classify_act(struct wml_family_job *j, const struct wml_bert *p, struct wml_value *x)
+{
+    return wml_text_class_head(j, p, x, p->act);
+}
+
+struct wml_value *wml_text_generator(struct wml_family_job *j, const struct wml_bert *p, struct wml_value *x)
+{
+    wml_nn_enter(j->nn, "*GeneratorPredictions", "generator_predictions");
+    x = wml_nn_gelu(j->nn, wml_nn_linear(j->nn, x, "dense", p->embedding));
+    x = wml_nn_layer_norm(j->nn, x, "LayerNorm", p->eps);
+    wml_nn_leave(j->nn);
+    return wml_text_decode(j, x, "generator_lm_head", "embeddings.word_embeddings", p->vocab);
 }

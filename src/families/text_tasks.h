@@ -26,6 +26,7 @@ struct wml_text_model {
 void wml_text_features(struct wml_family_job *j, const struct wml_text_model *m);
 void wml_text_fill_mask(struct wml_family_job *j, const struct wml_text_model *m);
 void wml_text_classes(struct wml_family_job *j, const struct wml_text_model *m);
+void wml_text_next_sentence(struct wml_family_job *j, const struct wml_text_model *m);
 void wml_text_token_classes(struct wml_family_job *j, const struct wml_text_model *m);
 void wml_text_question(struct wml_family_job *j, const struct wml_text_model *m);
 void wml_text_choice(struct wml_family_job *j, const struct wml_text_model *m);
@@ -38,11 +39,18 @@ struct wml_value *wml_text_encode(struct wml_family_job *j, const struct wml_tex
 struct wml_value *wml_text_decode(struct wml_family_job *j, struct wml_value *x, const char *name, const char *words, int64_t vocab);
 /* RoBERTa's "lm_head": dense, gelu, layer_norm, and the words. */
 struct wml_value *wml_text_lm_head(struct wml_family_job *j, const struct wml_bert *p, struct wml_value *x);
-/* The head "classifier" over the first token: dense, an activation (tanh with classify_first), out_proj. */
+/* ELECTRA's "generator_predictions" and "generator_lm_head". */
+struct wml_value *wml_text_generator(struct wml_family_job *j, const struct wml_bert *p, struct wml_value *x);
+/* The head "classifier" over the first token: dense, an activation (tanh: first, hidden_act: act), out_proj. */
 struct wml_value *wml_text_class_head(struct wml_family_job *j, const struct wml_bert *p, struct wml_value *x, struct wml_str act);
 struct wml_value *wml_text_classify_first(struct wml_family_job *j, const struct wml_bert *p, struct wml_value *x);
-/* "sequence_summary": one vector by summary_type, a linear layer and an activation as the config says. */
+struct wml_value *wml_text_classify_act(struct wml_family_job *j, const struct wml_bert *p, struct wml_value *x);
+/* "sequence_summary": one vector by summary_type, a linear layer and an activation as the config says. Without a word of it:
+ * the first token and both, or (last) the last token alone. */
+struct wml_value *wml_text_summary_last(struct wml_family_job *j, const struct wml_bert *p, struct wml_value *x);
 struct wml_value *wml_text_summary(struct wml_family_job *j, const struct wml_bert *p, struct wml_value *x);
+/* The output of multiple-choice from x [batch * choices, 1]. */
+void wml_text_chosen(struct wml_nn *b, const struct wml_text *t, struct wml_value *x);
 /* start_logits and end_logits, the columns of x [batch, length, 2]. */
 void wml_text_answers(struct wml_nn *b, struct wml_value *x);
 

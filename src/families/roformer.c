@@ -1,0 +1,119 @@
+/* families/roformer.c - RoFormer (Su et al. 2021): BERT whose queries and keys turn with their position, in neighbouring pairs. */
+#include <math.h>
+#include "families/text_tasks.h"
+#include "nn/rotary.h"
+
+struct own {
+    bool values; /* turn as well */
+    int64_t head;
+    struct wml_nn_turn turn;
+};
+
+static struct wml_bert params(struct wml_family_job *j)
+{
+    static const struct wml_bert defaults = {.hidden = 768, .layers = 12, .heads = 12, .inner = 3072, .vocab = 50000,
+                                             .positions = 1536, .segments = 2, .pad = -1, .eps = 1e-12};
+    struct wml_bert p = wml_bert_params(j, &defaults);
+    p.embedding = wml_cfg_size(j, j->cfg, "embedding_size", p.hidden);
+    p.places = WML_BERT_NOWHERE;
+    struct own *o = WML_NEW(&j->nn->m->arena, struct own);
+    *o = (struct own){.values = wml_json_get_bool(j->cfg, "rotary_value", false), .head = p.hidden / p.heads};
+    if (p.hidden % p.heads || o->head % 2)
+        wml_nn_fail(j->nn, WML_E_FORMAT, "config.json: a width of %lld does not divide into %lld attention heads of an even size",
+                    (long long)p.hidden, (long long)p.heads);
+    p.own = o;
+    return p;
+}
+
+/* Sine (or cosine) of pair i at a position: of the table that checkpoints have, sines before cosines, or computed. */
+static double angle_part(const float *table, int64_t head, int64_t at, int64_t i, bool sine)
+{
+    if (table) return table[at * head + (sine ? 0 : head / 2) + i];
+    const double a = (double)at / pow(10000, 2.0 * (double)i / (double)head);
+    return sine ? sin(a) : cos(a);
+}
+
+/* One table [n, head] for heads whose pairs are (i, i + head / 2). */
+static struct wml_value *turns(struct wml_nn *b, const struct wml_bert *p, const float *stored, const struct wml_text *t, bool sine)
+{
+    const struct own *o = p->own;
+    const struct wml_axis n = wml_nn_axis(t->ids, 1);
+    if (n.size > p->positions)
+        return wml_nn_fail(b, WML_E_UNSUPPORTED, "%lld tokens, but the model has %lld positions", (long long)n.size, (long long)p->positions);
+    const int64_t rows = n.size >= 0 ? n.size : p->positions, half = o->head / 2;
+    float *out = wml_arena_alloc(&b->m->arena, wml_array_size((size_t)(rows * o->head), sizeof *out));
+    for (int64_t at = 0; at < rows; at++)
+        for (int64_t i = 0; i < o->head; i++) {
+            const double v = angle_part(stored, o->head, at, i % half, sine);
+            out[at * o->head + i] = (float)(sine && i < half ? -v : v);
+        }
+    struct wml_value *v = wml_nn_const(b, sine ? "rotary.sin" : "rotary.cos", WML_F32, WML_DIMS(rows, o->head), out);
+    return n.size >= 0 ? v : wml_nn_slice_to(b, v, 0, wml_nn_extent(b, t->ids, 1), n);
+}
+
+/* [batch, n, hidden] -> [batch, heads, n, head], of every head the first ones of all pairs, then the second ones. */
+static struct wml_value *split_pairs(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x)
+{
+    const struct own *o = p->own;
+    x = wml_nn_transpose(b, wml_nn_reshape(b, x, WML_DIMS(0, 0, p->heads, o->head / 2, 2)), "02143");
+    return wml_nn_reshape(b, x, WML_DIMS(0, 0, 0, o->head));
+}
+
+static struct wml_value *join_pairs(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x)
+{
+    const struct own *o = p->own;
+    x = wml_nn_transpose(b, wml_nn_reshape(b, x, WML_DIMS(0, 0, 0, 2, o->head / 2)), "02143");
+    return wml_nn_reshape(b, x, WML_DIMS(0, 0, p->hidden));
+}
+
+/* Scores do not care in which order a head's elements are, as long as queries and keys have the same. */
+static struct wml_value *self(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x, const struct wml_text *t)
+{
+    const struct own *o = p->own;
+    struct wml_value *v = wml_nn_linear(b, x, "value", p->hidden);
+    const struct wml_nn_attention a = {
+        .q = wml_nn_rotate(b, split_pairs(b, p, wml_nn_linear(b, x, "query", p->hidden)), &o->turn),
+        .k = wml_nn_rotate(b, split_pairs(b, p, wml_nn_linear(b, x, "key", p->hidden)), &o->turn),
+        .v = o->values ? wml_nn_rotate(b, split_pairs(b, p, v), &o->turn) : wml_nn_split_heads(b, v, p->heads),
+        .heads = p->heads, .mask = t->additive};
+    x = wml_nn_attention_heads(b, &a);
+    return o->values ? join_pairs(b, p, x) : wml_nn_join_heads(b, x);
+}
+
+static struct wml_value *body(struct wml_family_job *j, const struct wml_bert *params_, const struct wml_text *t)
+{
+    struct wml_nn *b = j->nn;
+    struct own o = *(const struct own *)params_->own;
+    struct wml_bert p = *params_;
+    p.self = self;
+    p.own = &o;
+    wml_nn_enter_layer(b, "Embedding", "encoder.embed_positions");
+    const struct wml_weight *w = wml_nn_has(b, "weight") ? wml_nn_need(b, "weight", WML_DIMS(p.positions, o.head)) : NULL;
+    const float *stored = wml_nn_read(b, w);
+    if (wml_nn_ok(b)) o.turn = (struct wml_nn_turn){turns(b, &p, stored, t, false), turns(b, &p, stored, t, true), o.head};
+    wml_nn_leave(b);
+    return wml_bert_projected_body(j, &p, t);
+}
+
+static const struct wml_text_model model = {
+    .params = params, .body = body, .pooled = wml_text_summary_last, .classify = wml_text_classify_act, .predict = wml_bert_predict,
+};
+
+static void features(struct wml_family_job *j) { wml_text_features(j, &model); }
+static void fill_mask(struct wml_family_job *j) { wml_text_fill_mask(j, &model); }
+static void classes(struct wml_family_job *j) { wml_text_classes(j, &model); }
+static void token_classes(struct wml_family_job *j) { wml_text_token_classes(j, &model); }
+static void question(struct wml_family_job *j) { wml_text_question(j, &model); }
+static void choice(struct wml_family_job *j) { wml_text_choice(j, &model); }
+
+static const struct wml_family_type types[] = {{"roformer", "RoFormer", "roformer"}, {NULL, NULL, NULL}};
+static const struct wml_family_task tasks[] = {
+    {"feature-extraction", "Model", features},
+    {"fill-mask", "ForMaskedLM", fill_mask},
+    {"text-classification", "ForSequenceClassification", classes},
+    {"token-classification", "ForTokenClassification", token_classes},
+    {"question-answering", "ForQuestionAnswering", question},
+    {"multiple-choice", "ForMultipleChoice", choice},
+    {NULL, NULL, NULL},
+};
+const struct wml_family wml_family_roformer = {"roformer", types, tasks, NULL};
