@@ -116,7 +116,9 @@ void wml_export_report(struct wml_export_part *p)
     report_outputs(p, o);
     report_verified(p, o);
     report_unused(p, o);
-    if (!p->name) wml_item_line(o, WML_TONE_GOOD, "Success! Model exported to: %s", p->path);
+    if (p->name) wml_item_line(root, WML_TONE_PLAIN, "Sub-model: %s (task=%s)", p->name, p->task->task);
+    wml_item_line(root, WML_TONE_GOOD, "Success! Model exported to: %s (%zu nodes, %.1f MB)", p->path, p->counts.nodes,
+                  (double)p->staged.bytes_after / 1e6);
 }
 
 /* -------------------------------------------------------------------- Markdown */
