@@ -50,22 +50,6 @@ static void describe_io(struct wml_family_job *j)
     wml_buf_release(&text);
 }
 
-static bool unknown_inputs(struct wml_family_job *j)
-{
-    for (size_t i = 0; i < j->n_given; i++) {
-        bool there = false;
-        for (size_t k = 0; k < j->input.len; k++) there |= wml_str_eq(j->given[i].name, j->input.at[k].name);
-        if (there) continue;
-        struct wml_buf list = {.max = 300};
-        for (size_t k = 0; k < j->input.len; k++) wml_buf_fmt(&list, "%s%.*s", k ? ", " : "", WML_ARG(j->input.at[k].name));
-        wml_nn_fail(j->nn, WML_E_USAGE, "the model has no input '%.*s'", WML_ARG(j->given[i].name));
-        wml_nn_hint(j->nn, "its inputs: %s", wml_buf_text(&list));
-        wml_buf_release(&list);
-        return true;
-    }
-    return false;
-}
-
 static void family_runs(struct wml_family_job *j)
 {
     struct wml_nn *b = j->nn;
@@ -76,7 +60,6 @@ static void family_runs(struct wml_family_job *j)
     else wml_nn_enter(b, wml_arena_fmt(&b->m->arena, "*%s", suffix).ptr, "%s", "");
     j->task->build(j);
     wml_nn_leave(b);
-    unknown_inputs(j);
 }
 
 bool wml_export_build(const struct wml_export_source *s, const struct wml_export_plan *p, const struct wml_family_task *task,

@@ -16,7 +16,7 @@ struct wml_clip wml_clip_params(struct wml_family_job *j, const struct wml_json_
         .heads = wml_cfg_size(j, c, "num_attention_heads", text ? 8 : 12), .inner = wml_cfg_size(j, c, "intermediate_size", text ? 2048 : 3072),
         .vocab = wml_cfg_size(j, c, "vocab_size", 49408), .positions = wml_cfg_size(j, c, "max_position_embeddings", 77),
         .patch = wml_cfg_size(j, c, "patch_size", 32), .channels = wml_cfg_size(j, c, "num_channels", 3),
-        .projection = wml_cfg_size(j, c, "projection_dim", wml_cfg_size(j, j->root, "projection_dim", 512)),
+        .projection = wml_cfg_size(j, wml_json_get(j->cfg, "projection_dim") ? j->cfg : c, "projection_dim", 512), /* the whole model's first */
         .eps = wml_cfg_num(j, c, "layer_norm_eps", eps), .act = wml_cfg_str(j, c, "hidden_act", act)};
     wml_cfg_pair(j, c, "image_size", 224, p.image);
     return p;

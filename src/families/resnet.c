@@ -1,5 +1,5 @@
 /* families/resnet.c - ResNet (He et al. 2015): convolutions with shortcuts, in basic or bottleneck blocks. */
-#include "families/family.h"
+#include "families/resnet_body.h"
 
 enum { MAX_STAGES = 16 };
 
@@ -10,9 +10,8 @@ struct params {
     struct wml_str act;
 };
 
-static struct params params_of(struct wml_family_job *j)
+static struct params params_of(struct wml_family_job *j, const struct wml_json_val *c)
 {
-    const struct wml_json_val *c = j->cfg;
     struct params p = {
         .stem = wml_cfg_size(j, c, "embedding_size", 64),
         .act = wml_cfg_str(j, c, "hidden_act", "relu"),
@@ -83,16 +82,26 @@ static struct wml_value *body(struct wml_nn *b, const struct params *p, struct w
     return x;
 }
 
+struct wml_value *wml_resnet_backbone(struct wml_family_job *j, const struct wml_json_val *cfg, struct wml_value *x)
+{
+    const char *klass = j->nn->klass;
+    const struct params p = params_of(j, cfg);
+    j->nn->klass = "ResNet";
+    x = body(j->nn, &p, x);
+    j->nn->klass = klass;
+    return x;
+}
+
 static void features(struct wml_family_job *j)
 {
-    const struct params p = params_of(j);
+    const struct params p = params_of(j, j->cfg);
     wml_nn_output(j->nn, "last_hidden_state", body(j->nn, &p, wml_family_pixels(j, 224)));
 }
 
 static void classification(struct wml_family_job *j)
 {
     struct wml_nn *b = j->nn;
-    const struct params p = params_of(j);
+    const struct params p = params_of(j, j->cfg);
     struct wml_value *x = wml_family_pixels(j, 224);
     wml_nn_enter(b, "*Model", "%s", j->type->base);
     x = wml_nn_global_mean(b, body(b, &p, x));

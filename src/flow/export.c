@@ -100,6 +100,18 @@ static bool write_model(struct wml_export_part *p, struct wml_err *err)
     return wml_staged_publish(&p->staged, err);
 }
 
+/* Inputs that the user speaks of and the model has not. */
+static void tell_unknown(const struct wml_export_part *p)
+{
+    const struct wml_export_run *r = p->run;
+    for (size_t i = 0; i < r->given.len; i++) {
+        bool there = false;
+        for (size_t k = 0; k < p->made.n_inputs; k++) there |= wml_str_eq(r->given.at[i].name, p->made.input[k].name);
+        for (size_t k = 0; k < p->made.model->graph->outputs.len; k++) there |= wml_str_eq(r->given.at[i].name, p->made.model->graph->outputs.at[k]->name);
+        if (!there) wml_log(r->cx, WML_LOG_WARN, "the model has no input '%.*s': what was said of it is not used", WML_ARG(r->given.at[i].name));
+    }
+}
+
 static bool export_part(struct wml_export_part *p, struct wml_err *err)
 {
     struct wml_export_run *r = p->run;
@@ -107,6 +119,7 @@ static bool export_part(struct wml_export_part *p, struct wml_err *err)
     wml_note_progress(r->cx, "Building", p->name ? p->name : p->task->task, 0, 0, NULL);
     if (!wml_export_build(&r->source, &r->plan, p->task, &r->opts, &p->made, err)) return false;
     hold_weights(p->made.model, r->weights);
+    tell_unknown(p);
     if (!convert(r, p->made.model, err)) return false;
     p->seconds[WML_EXPORT_BUILD] = since(start);
     wml_export_count(p);

@@ -1,0 +1,190 @@
+/* families/detr.c - DETR (Carion et al. 2020): a convolutional backbone, then a transformer whose learned queries become
+ * boxes; and Table Transformer, which is the same with norms before the parts. */
+#include <math.h>
+#include "families/resnet_body.h"
+
+struct params {
+    int64_t hidden, queries, layers[2], heads[2], inner[2]; /* of encoder, decoder */
+    bool before;                                            /* norms before the parts */
+    struct wml_str act;
+};
+
+static struct params params_of(struct wml_family_job *j)
+{
+    const struct wml_json_val *c = j->cfg;
+    return (struct params){
+        .hidden = wml_cfg_size(j, c, "d_model", 256), .queries = wml_cfg_size(j, c, "num_queries", 100),
+        .layers = {wml_cfg_size(j, c, "encoder_layers", 6), wml_cfg_size(j, c, "decoder_layers", 6)},
+        .heads = {wml_cfg_size(j, c, "encoder_attention_heads", 8), wml_cfg_size(j, c, "decoder_attention_heads", 8)},
+        .inner = {wml_cfg_size(j, c, "encoder_ffn_dim", 2048), wml_cfg_size(j, c, "decoder_ffn_dim", 2048)},
+        .before = strcmp(j->type->model_type, "table-transformer") == 0, .act = wml_cfg_str(j, c, "activation_function", "relu")};
+}
+
+/* ---------------------------------------------------------------- positions */
+
+/* Sines and cosines of the place, rows in the first half of the channels, columns in the second. */
+static struct wml_value *sine(struct wml_nn *b, int64_t rows, int64_t columns, int64_t hidden)
+{
+    const int64_t half = hidden / 2;
+    const double whole = 6.283185307179586;
+    float *t = WML_NEW_ARRAY(&b->m->arena, float, (size_t)(rows * columns * hidden));
+    for (int64_t p = 0; p < rows * columns; p++)
+        for (int64_t c = 0; c < 2 * half; c++) {
+            const int64_t i = c % half;
+            const double at = c < half ? (double)(p / columns + 1) / ((double)rows + 1e-6) : (double)(p % columns + 1) / ((double)columns + 1e-6);
+            const double angle = at * whole / pow(10000, 2 * (double)(i / 2) / (double)half);
+            t[p * hidden + c] = (float)(i % 2 ? cos(angle) : sin(angle));
+        }
+    return wml_nn_const(b, "position_embedding", WML_F32, WML_DIMS(rows * columns, hidden), t);
+}
+
+/* Tables of 50 rows and 50 columns. */
+static struct wml_value *learned(struct wml_nn *b, int64_t rows, int64_t columns, int64_t hidden)
+{
+    const int64_t half = hidden / 2;
+    wml_nn_enter(b, "*LearnedPositionEmbedding", "backbone.position_embedding");
+    const float *row = wml_nn_read(b, wml_nn_need(b, "row_embeddings.weight", WML_DIMS(50, half)));
+    const float *column = wml_nn_read(b, wml_nn_need(b, "column_embeddings.weight", WML_DIMS(50, half)));
+    wml_nn_leave(b);
+    if (b->failed) return NULL;
+    if (rows > 50 || columns > 50) return wml_nn_fail(b, WML_E_UNSUPPORTED, "the picture is too large: learned positions end at 50 x 50 places");
+    float *t = WML_NEW_ARRAY(&b->m->arena, float, (size_t)(rows * columns * hidden));
+    for (int64_t p = 0; p < rows * columns; p++)
+        for (int64_t c = 0; c < 2 * half; c++)
+            t[p * hidden + c] = c < half ? column[p % columns * half + c] : row[p / columns * half + c - half];
+    return wml_nn_const(b, "position_embedding", WML_F32, WML_DIMS(rows * columns, hidden), t);
+}
+
+/* ------------------------------------------------------------------- layers */
+
+/* Positions are added to what queries and keys are made of, not to the values. */
+static struct wml_value *attend(struct wml_nn *b, const char *name, const struct params *p, bool decoder, struct wml_value *x,
+                                struct wml_value *at, struct wml_value *memory, struct wml_value *places)
+{
+    const int64_t n = p->hidden;
+    struct wml_value *q = wml_nn_add(b, x, at), *k = memory == x ? q : wml_nn_add(b, memory, places);
+    wml_nn_enter(b, "*Attention", "%s", name);
+    const struct wml_nn_attention a = {.q = wml_nn_linear(b, q, "q_proj", n), .k = wml_nn_linear(b, k, "k_proj", n),
+                                       .v = wml_nn_linear(b, memory, "v_proj", n), .heads = p->heads[decoder], .scale_q = true};
+    x = wml_nn_linear(b, wml_nn_attention(b, &a), "out_proj", n);
+    wml_nn_leave(b);
+    return x;
+}
+
+static struct wml_value *feed_forward(struct wml_nn *b, const struct params *p, bool decoder, struct wml_value *x)
+{
+    x = wml_nn_act(b, wml_nn_linear(b, x, "fc1", p->inner[decoder]), p->act, "activation_function");
+    return wml_nn_linear(b, x, "fc2", p->hidden);
+}
+
+/* x + part(norm(x)), or norm(x + part(x)): what goes in, and what comes of it. */
+static struct wml_value *before(struct wml_nn *b, const struct params *p, struct wml_value *x, const char *norm)
+{
+    return p->before ? wml_nn_layer_norm(b, x, norm, 1e-5) : x;
+}
+
+static struct wml_value *after(struct wml_nn *b, const struct params *p, struct wml_value *x, struct wml_value *part, const char *norm)
+{
+    x = wml_nn_add(b, x, part);
+    return p->before ? x : wml_nn_layer_norm(b, x, norm, 1e-5);
+}
+
+static struct wml_value *encoder_layer(struct wml_nn *b, const struct params *p, size_t i, struct wml_value *x, struct wml_value *places)
+{
+    wml_nn_enter(b, "*EncoderLayer", "layers.%zu", i);
+    struct wml_value *y = before(b, p, x, "self_attn_layer_norm");
+    x = after(b, p, x, attend(b, "self_attn", p, false, y, places, y, places), "self_attn_layer_norm");
+    y = before(b, p, x, "final_layer_norm");
+    x = after(b, p, x, feed_forward(b, p, false, y), "final_layer_norm");
+    wml_nn_leave(b);
+    return x;
+}
+
+static struct wml_value *decoder_layer(struct wml_nn *b, const struct params *p, size_t i, struct wml_value *x, struct wml_value *at,
+                                       struct wml_value *memory, struct wml_value *places)
+{
+    wml_nn_enter(b, "*DecoderLayer", "layers.%zu", i);
+    struct wml_value *y = before(b, p, x, "self_attn_layer_norm");
+    x = after(b, p, x, attend(b, "self_attn", p, true, y, at, y, at), "self_attn_layer_norm");
+    y = before(b, p, x, "encoder_attn_layer_norm");
+    x = after(b, p, x, attend(b, "encoder_attn", p, true, y, at, memory, places), "encoder_attn_layer_norm");
+    y = before(b, p, x, "final_layer_norm");
+    x = after(b, p, x, feed_forward(b, p, true, y), "final_layer_norm");
+    wml_nn_leave(b);
+    return x;
+}
+
+/* --------------------------------------------------------------------- model */
+
+static struct wml_value *backbone(struct wml_family_job *j, struct wml_value *x)
+{
+    struct wml_nn *b = j->nn;
+    const struct wml_json_val *own = wml_json_get(j->cfg, "backbone_config");
+    wml_nn_enter(b, "*ConvModel", "backbone");
+    wml_nn_enter(b, "*ConvEncoder", "conv_encoder");
+    wml_nn_enter_layer(b, "Backbone", "model");
+    if (wml_nn_has(b, "conv1.weight")) x = wml_resnet_timm(b, x, wml_json_get_bool(j->cfg, "dilation", false));
+    else if (wml_str_is(wml_json_get_str(own, "model_type"), "resnet")) x = wml_resnet_backbone(j, own, x);
+    else x = wml_nn_fail(b, WML_E_UNSUPPORTED, "config.json: the backbone of %s is no ResNet", j->type->model_type);
+    wml_nn_leave(b);
+    wml_nn_leave(b);
+    wml_nn_leave(b);
+    return x;
+}
+
+/* [batch, queries, hidden] */
+static struct wml_value *body(struct wml_family_job *j, const struct params *p, struct wml_value *x)
+{
+    struct wml_nn *b = j->nn;
+    static const char *const what = "the height and width of pixel_values";
+    x = wml_nn_conv(b, backbone(j, x), "input_projection", p->hidden, &(struct wml_nn_window){0});
+    const int64_t rows = wml_nn_size(b, x, 2, what), columns = wml_nn_size(b, x, 3, what);
+    const bool is_sine = wml_str_is(wml_cfg_str(j, j->cfg, "position_embedding_type", "sine"), "sine");
+    if (b->failed) return NULL;
+    struct wml_value *places = is_sine ? sine(b, rows, columns, p->hidden) : learned(b, rows, columns, p->hidden);
+    x = wml_nn_transpose(b, wml_nn_reshape(b, x, WML_DIMS(0, p->hidden, rows * columns)), "021");
+    wml_nn_enter(b, "*Encoder", "encoder");
+    for (size_t i = 0; i < (size_t)p->layers[0] && wml_nn_ok(b); i++) x = encoder_layer(b, p, i, x, places);
+    if (p->before) x = wml_nn_layer_norm(b, x, "layernorm", 1e-5);
+    wml_nn_leave(b);
+    struct wml_value *at = wml_nn_param(b, "query_position_embeddings.weight", WML_DIMS(p->queries, p->hidden));
+    const float *none = WML_NEW_ARRAY(&b->m->arena, float, (size_t)(p->queries * p->hidden));
+    struct wml_value *y = wml_nn_const(b, "queries", WML_F32, WML_DIMS(1, p->queries, p->hidden), none); /* they start as nothing */
+    wml_nn_enter(b, "*Decoder", "decoder");
+    for (size_t i = 0; i < (size_t)p->layers[1] && wml_nn_ok(b); i++) y = decoder_layer(b, p, i, y, at, x, places);
+    y = wml_nn_layer_norm(b, y, "layernorm", 1e-5);
+    wml_nn_leave(b);
+    return y;
+}
+
+static void features(struct wml_family_job *j)
+{
+    const struct params p = params_of(j);
+    wml_nn_output(j->nn, "last_hidden_state", body(j, &p, wml_family_pixels(j, 800)));
+}
+
+static void detection(struct wml_family_job *j)
+{
+    struct wml_nn *b = j->nn;
+    const struct params p = params_of(j);
+    struct wml_value *x = wml_family_pixels(j, 800);
+    wml_nn_enter(b, "*Model", "%s", j->type->base);
+    x = body(j, &p, x);
+    wml_nn_leave(b);
+    wml_nn_output(b, "logits", wml_nn_linear(b, x, "class_labels_classifier", wml_cfg_labels(j, j->cfg) + 1));
+    wml_nn_enter(b, "*MLPPredictionHead", "bbox_predictor");
+    x = wml_nn_unary(b, "Relu", wml_nn_linear(b, x, "layers.0", p.hidden));
+    x = wml_nn_unary(b, "Relu", wml_nn_linear(b, x, "layers.1", p.hidden));
+    x = wml_nn_unary(b, "Sigmoid", wml_nn_linear(b, x, "layers.2", 4));
+    wml_nn_leave(b);
+    wml_nn_output(b, "pred_boxes", x);
+}
+
+static const struct wml_family_type types[] = {
+    {"detr", "Detr", "model"}, {"table-transformer", "TableTransformer", "model"}, {NULL, NULL, NULL}};
+static const struct wml_family_task tasks[] = {
+    {"object-detection", "ForObjectDetection", detection},
+    {"image-feature-extraction", "Model", features},
+    {NULL, NULL, NULL},
+};
+const struct wml_family wml_family_detr = {"detr", types, tasks, NULL};
