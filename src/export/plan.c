@@ -111,7 +111,7 @@ bool wml_export_plan(const struct wml_export_source *s, const char *task, struct
     }
     out->composite = find_composite(out->family, out->task);
     const bool generates = wml_str_is(out->task, "text2text-generation");
-    if (!out->composite && generates && out->family->composite && !find_task(out->family, out->task)) out->composite = out->family->composite;
+    if (!out->composite && generates && out->family->composite && (!task || !find_task(out->family, out->task))) out->composite = out->family->composite;
     if (!out->composite) out->composite = with_part(out->family, s->submodel);
     if (out->composite && s->inputs_named && find_task(out->family, out->task)) out->composite = NULL;
     if (out->composite) return true;
