@@ -281,5 +281,7 @@ struct wml_value *wml_nn_pad(struct wml_nn *b, struct wml_value *x, const int64_
         if (more) s.at[i] = (struct wml_axis){.size = s.at[i].size >= 0 ? s.at[i].size + more : -1};
     }
     if (!any) return x;
-    return moved(b, "Pad", WML_VALUES(x, wml_nn_ints(b, 2 * s.rank, pads), wml_nn_float(b, value)), &s);
+    const enum wml_dtype type = wml_value_elem(x);
+    struct wml_value *with = wml_dtype_is_float(type) ? wml_nn_float(b, value) : wml_nn_int(b, type, (int64_t)value);
+    return moved(b, "Pad", WML_VALUES(x, wml_nn_ints(b, 2 * s.rank, pads), with), &s);
 }
