@@ -74,7 +74,8 @@ static bool no_task(const struct wml_export_plan *p, struct wml_str task, struct
 {
     struct wml_buf list = {.max = 400};
     for (const struct wml_family_task *t = p->family->task; t->task; t++) wml_buf_fmt(&list, "%s%s", list.len ? ", " : "", t->task);
-    for (const struct wml_family_composite *c = p->family->composite; c && c->task; c++) wml_buf_fmt(&list, ", %s", c->task);
+    for (const struct wml_family_composite *c = p->family->composite; c && c->task; c++)
+        if (*c->task) wml_buf_fmt(&list, ", %s", c->task);
     wml_fail(err, WML_E_USAGE, "%s cannot be exported for the task '%.*s'", p->type->model_type, WML_ARG(task));
     wml_hint(err, "tasks it can: %s", wml_buf_text(&list));
     wml_buf_release(&list);

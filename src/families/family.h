@@ -36,7 +36,7 @@ struct wml_family_part { /* of a model that is several files */
 };
 
 struct wml_family_composite {
-    const char *task; /* "translation" */
+    const char *task; /* "translation"; "": by no task, only where a part is asked for */
     struct wml_family_part part[3]; /* ends with name NULL */
 };
 

@@ -56,6 +56,18 @@ static struct wml_value *fixed_bias(struct wml_nn *b, const struct wml_weight *t
     return wml_nn_const(b, "relative_bias", WML_F32, 4, dims, out);
 }
 
+struct wml_value *wml_nn_bucket_last_row(struct wml_nn *b, const struct wml_weight *table, const struct wml_nn_buckets *how, int64_t n)
+{
+    if (b->failed || !table) return NULL;
+    if (n < 1 || n > 1 << 20) return wml_nn_fail(b, WML_E_UNSUPPORTED, "relative positions of %lld places", (long long)n);
+    const float *d = by_distance(b, table, how, false, n - 1);
+    if (!d) return NULL;
+    const int64_t dims[4] = {1, table->dims[1], 1, n}, wide = 2 * n - 1;
+    float *out = WML_NEW_ARRAY(&b->m->arena, float, (size_t)(dims[1] * n));
+    for (int64_t h = 0; h < dims[1]; h++) memcpy(out + h * n, d + h * wide, (size_t)n * sizeof *out);
+    return wml_nn_const(b, "relative_bias", WML_F32, 4, dims, out);
+}
+
 struct wml_value *wml_nn_bucket_scores(struct wml_nn *b, const struct wml_weight *table, const struct wml_nn_buckets *how, bool turned, double scale)
 {
     if (b->failed || !table) return NULL;

@@ -17,6 +17,9 @@ int64_t wml_nn_bucket(const struct wml_nn_buckets *how, int64_t distance);
 struct wml_value *wml_nn_bucket_bias(struct wml_nn *b, const struct wml_weight *table, const struct wml_nn_buckets *how,
                                      struct wml_value *ids, int axis);
 
+/* The row of the last of n places, as a token has it whose cache slides: [1, heads, 1, n]. */
+struct wml_value *wml_nn_bucket_last_row(struct wml_nn *b, const struct wml_weight *table, const struct wml_nn_buckets *how, int64_t n);
+
 /* The same by parts: scores [heads, 2 * max_distance + 1] of the distances -max_distance .. max_distance, times `scale`, from
  * a table [buckets, heads], or [heads, buckets] where it is `turned`; and those between places at [..., n], of any type of
  * whole numbers: [heads, ..., n, n]. */
