@@ -47,13 +47,13 @@ static bool run(const struct wml_call *call, struct wml_err *err)
         .model = a->model.v, .output = a->output.v, .overwrite = a->overwrite.v, .task = a->task.v, .submodel = a->submodel.v,
         .batch = a->batch.v, .opset = a->opset.v, .hierarchy = a->hierarchy.v, .with_report = a->report.v,
         .batch_given = wml_opt_is_typed(opts, a, "batch-size"), .opset_given = wml_opt_is_typed(opts, a, "opset"),
-        .hierarchy_given = a->hierarchy.set, .config = a->config.v,
+        .hierarchy_given = wml_opt_is_typed(opts, a, "hierarchy"), .config = a->config.v,
         .export_config = a->export_config.v, .verify_against = a->verify.v, .tolerance = a->tolerance.v, .input_specs = a->input_specs.v,
         .shape_config = a->shape_config.v, .dynamic_axes = a->dynamic_axes.v};
     if (a->dynamo.v) wml_log(call->cx, WML_LOG_WARN, "--dynamo is ignored: nothing is traced");
     if (a->modules.v) wml_log(call->cx, WML_LOG_WARN, "--torch-module is ignored: nothing is traced");
     if (a->clean.v) wml_log(call->cx, WML_LOG_WARN, "--clean-onnx is deprecated; use --no-hierarchy instead.");
-    if (a->clean.v && !a->hierarchy.set) in.hierarchy = false, in.hierarchy_given = true;
+    if (a->clean.v && !wml_opt_is_typed(opts, a, "hierarchy")) in.hierarchy = false, in.hierarchy_given = true;
     if (!in.model || !in.output) return wml_fail(err, WML_E_USAGE, "%s is required", in.model ? "--output" : "--model");
     return wml_flow_export(&in, call->cx, call->report, err);
 }
