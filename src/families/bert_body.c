@@ -41,7 +41,7 @@ struct wml_text wml_bert_inputs(struct wml_family_job *j, const struct wml_bert 
         wml_nn_fail(j->nn, WML_E_FORMAT, "config.json: no position is left of max_position_embeddings %lld behind pad_token_id %lld",
                     (long long)p->positions, (long long)p->pad);
     struct wml_text t = wml_text_inputs(j, p->vocab, usable, p->pad < 0 ? p->segments : 0, choices);
-    if (p->own_mask) return t;
+    if (p->own_mask || !p->layers) return t;
     t.additive = wml_json_get_bool(j->cfg, "is_decoder", false) ? wml_nn_causal_mask(j->nn, t.ids, t.mask) : wml_nn_padding_mask(j->nn, t.mask);
     return t;
 }
