@@ -135,7 +135,7 @@ struct wml_value *wml_bert_sum(struct wml_nn *b, const struct wml_bert *p, const
 static struct wml_value *attention(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x, const struct wml_text *t)
 {
     wml_nn_enter(b, "*Attention", "attention");
-    wml_nn_enter(b, "*SelfAttention", "self");
+    wml_nn_enter(b, p->self_class ? p->self_class : "*SelfAttention", "self");
     struct wml_value *y = p->self ? p->self(b, p, x, t) : wml_bert_attention(b, p, x, t);
     wml_nn_leave(b);
     y = wml_bert_sum(b, p, "*SelfOutput", "output", y, x);

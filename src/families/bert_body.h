@@ -23,6 +23,7 @@ struct wml_bert {
     bool bias_unscaled; /* scores of distances are added to scores that are scaled already */
     /* Another attention than BERT's, inside the scope "attention.self": [batch, length, hidden]. NULL: BERT's. */
     struct wml_value *(*self)(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x, const struct wml_text *t);
+    const char *self_class; /* its class; NULL: "*SelfAttention" */
     /* Other layers `dense` of "intermediate" and "output". NULL: linear ones. */
     struct wml_value *(*dense)(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x, int64_t out);
     bool own_mask;   /* the family makes the mask that it adds to scores: struct wml_text has none */

@@ -210,6 +210,7 @@ static struct wml_value *body(struct wml_family_job *j, const struct wml_bert *p
     struct wml_bert p = *params_;
     p.own = &o;
     p.self = self;
+    p.self_class = "DisentangledSelfAttention";
     struct wml_value *words = embeddings(b, &p, t, &o), *x = words;
     wml_nn_enter(b, "*Encoder", "encoder");
     o.mask = square_mask(b, o.alive);
