@@ -1,4 +1,4 @@
-/* families/swin.c - Swin (Liu et al. 2021): attention within windows, which shift in every second block. */
+/* families/swin.c - Swin (Liu et al. 2021), also as Donut's encoder (Kim et al. 2021): attention within windows, which shift in every second block. */
 #include "families/swin_body.h"
 
 static struct wml_value *attend(struct wml_nn *b, const struct wml_swin_block *k, struct wml_value *x, struct wml_value *mask)
@@ -35,7 +35,7 @@ static void classification(struct wml_family_job *j) { wml_swin_classification(j
 static void features(struct wml_family_job *j) { wml_swin_features(j, &kind); }
 static void masked_image(struct wml_family_job *j) { wml_swin_masked_image(j, &kind); }
 
-static const struct wml_family_type types[] = {{"swin", "Swin", "swin"}, {NULL, NULL, NULL}};
+static const struct wml_family_type types[] = {{"swin", "Swin", "swin"}, {"donut-swin", "DonutSwin", "donut"}, {NULL, NULL, NULL}};
 static const struct wml_family_task tasks[] = {
     {"image-classification", "ForImageClassification", classification},
     {"image-feature-extraction", "Model", features},

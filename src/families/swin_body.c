@@ -170,7 +170,7 @@ struct wml_value *wml_swin_body(struct wml_nn *b, const struct wml_swin *p, stru
     wml_nn_enter(b, "*Encoder", "encoder");
     for (size_t s = 0; s < p->stages && wml_nn_ok(b); s++) x = stage(b, p, s, x, grid, kind);
     wml_nn_leave(b);
-    return wml_nn_layer_norm(b, x, "layernorm", p->eps);
+    return p->bare ? x : wml_nn_layer_norm(b, x, "layernorm", p->eps);
 }
 
 /* ---------------------------------------------------------------------- tasks */
@@ -179,6 +179,7 @@ static struct wml_swin params_for(struct wml_family_job *j)
 {
     struct wml_swin p = wml_swin_params(j);
     p.v2 = strcmp(j->type->model_type, "swinv2") == 0;
+    p.bare = strcmp(j->type->model_type, "donut-swin") == 0;
     return p;
 }
 

@@ -12,6 +12,7 @@ struct wml_swin {
     double ratio, eps;
     struct wml_str act;
     bool v2;        /* see swinv2.c */
+    bool bare;      /* no normalisation behind the last stage: Donut's encoder */
 };
 
 struct wml_swin_kind;
