@@ -42,11 +42,11 @@ struct wml_value *wml_vit_prepend(struct wml_nn *b, const char *const *name, siz
     return wml_nn_concat(b, 1, n + 1, part);
 }
 
-struct wml_value *wml_vit_add_positions(struct wml_nn *b, struct wml_value *x, int64_t front, int64_t back, const int64_t stored[2],
-                                        const int64_t grid[2], int64_t hidden)
+struct wml_value *wml_vit_add_positions_named(struct wml_nn *b, struct wml_value *x, const char *name, int64_t front, int64_t back,
+                                              const int64_t stored[2], const int64_t grid[2], int64_t hidden)
 {
     const int64_t places = stored[0] * stored[1], now = grid[0] * grid[1];
-    const struct wml_weight *w = wml_nn_need(b, "position_embeddings", WML_DIMS(1, front + places + back, hidden));
+    const struct wml_weight *w = wml_nn_need(b, name, WML_DIMS(1, front + places + back, hidden));
     if (stored[0] == grid[0] && stored[1] == grid[1]) return wml_nn_add(b, x, wml_nn_param_of(b, w));
     const float *table = wml_nn_read(b, w);
     const float *middle = table ? wml_nn_resize_grid(b, table + front * hidden, stored, grid, hidden, WML_NN_BICUBIC) : NULL;
@@ -57,6 +57,12 @@ struct wml_value *wml_vit_add_positions(struct wml_nn *b, struct wml_value *x, i
     memcpy(all + front * hidden, middle, (size_t)now * row);
     memcpy(all + (front + now) * hidden, table + (front + places) * hidden, (size_t)back * row);
     return wml_nn_add(b, x, wml_nn_const(b, "position_embeddings.resized", WML_F32, WML_DIMS(1, front + now + back, hidden), all));
+}
+
+struct wml_value *wml_vit_add_positions(struct wml_nn *b, struct wml_value *x, int64_t front, int64_t back, const int64_t stored[2],
+                                        const int64_t grid[2], int64_t hidden)
+{
+    return wml_vit_add_positions_named(b, x, "position_embeddings", front, back, stored, grid, hidden);
 }
 
 struct wml_value *wml_vit_attention(struct wml_nn *b, const struct wml_vit *p, struct wml_value *x)

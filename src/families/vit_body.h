@@ -19,6 +19,9 @@ struct wml_value *wml_vit_prepend(struct wml_nn *b, const char *const *name, siz
 /* x with "position_embeddings" [1, front + places + back, hidden], whose places are resized from `stored` to `grid` (bicubic). */
 struct wml_value *wml_vit_add_positions(struct wml_nn *b, struct wml_value *x, int64_t front, int64_t back, const int64_t stored[2],
                                         const int64_t grid[2], int64_t hidden);
+/* The same where the table has another name. */
+struct wml_value *wml_vit_add_positions_named(struct wml_nn *b, struct wml_value *x, const char *name, int64_t front, int64_t back,
+                                              const int64_t stored[2], const int64_t grid[2], int64_t hidden);
 /* "encoder", every layer normalised before its parts. */
 struct wml_value *wml_vit_encoder(struct wml_nn *b, const struct wml_vit *p, struct wml_value *x);
 struct wml_value *wml_vit_layer(struct wml_nn *b, const struct wml_vit *p, size_t i, struct wml_value *x);
