@@ -40,7 +40,7 @@ static struct wml_value *separable(struct wml_nn *b, const struct wml_bert *p, s
     return x;
 }
 
-/* The `kernel` words around every word, by a convolution that picks them: [batch, n, heads, head, kernel]. */
+/* The `kernel` words around every word, by a convolution that picks them: [batch, n * heads, head, kernel]. */
 static struct wml_value *around(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x)
 {
     const struct own *o = p->own;
@@ -50,7 +50,7 @@ static struct wml_value *around(struct wml_nn *b, const struct wml_bert *p, stru
     for (int64_t i = 0; i < all * k; i++) pick[i * k + i % k] = 1;
     struct wml_value *w = wml_nn_const(b, "unfold", WML_F32, WML_DIMS(all * k, 1, k), pick);
     x = wml_nn_conv_node(b, wml_nn_transpose(b, x, "021"), w, NULL, &(struct wml_nn_window){.pad = k / 2, .groups = all});
-    return wml_nn_reshape(b, wml_nn_transpose(b, x, "021"), WML_DIMS(0, 0, o->heads, o->head, k));
+    return wml_nn_reshape(b, wml_nn_transpose(b, x, "021"), WML_DIMS(0, -1, o->head, k));
 }
 
 static struct wml_value *self(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x, const struct wml_text *t)
@@ -62,10 +62,10 @@ static struct wml_value *self(struct wml_nn *b, const struct wml_bert *p, struct
                                        .heads = o->heads, .mask = t->additive};
     struct wml_value *seen = wml_nn_attention(b, &a);
     struct wml_value *kernel = wml_nn_linear(b, wml_nn_mul(b, separable(b, p, x), q), "conv_kernel_layer", o->heads * o->kernel);
-    kernel = wml_nn_softmax(b, wml_nn_reshape(b, kernel, WML_DIMS(0, 0, o->heads, o->kernel)), -1);
-    struct wml_value *near = around(b, p, wml_nn_linear(b, x, "conv_out_layer", all));
-    near = wml_nn_matmul(b, near, wml_nn_unsqueeze(b, kernel, WML_DIMS(-1)));
-    return wml_nn_concat(b, -1, WML_VALUES(seen, wml_nn_reshape(b, near, WML_DIMS(0, 0, all))));
+    kernel = wml_nn_softmax(b, wml_nn_reshape(b, kernel, WML_DIMS(0, -1, o->kernel, 1)), 2);
+    struct wml_value *near = wml_nn_matmul(b, around(b, p, wml_nn_linear(b, x, "conv_out_layer", all)), kernel);
+    near = wml_nn_reshape(b, near, WML_DIMS(0, wml_nn_is_fixed(x, 1) ? wml_nn_axis(x, 1).size : -1, all));
+    return wml_nn_concat(b, -1, WML_VALUES(seen, near));
 }
 
 /* Every group of features has a linear layer of its own, weight [groups, in / groups, out / groups]. */

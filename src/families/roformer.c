@@ -1,12 +1,11 @@
 /* families/roformer.c - RoFormer (Su et al. 2021): BERT whose queries and keys turn with their position, in neighbouring pairs. */
 #include <math.h>
 #include "families/text_tasks.h"
-#include "nn/rotary.h"
 
 struct own {
     bool values; /* turn as well */
     int64_t head;
-    struct wml_nn_turn turn;
+    struct wml_value *cos, *sin; /* [n, hidden], the same for every head */
 };
 
 static struct wml_bert params(struct wml_family_job *j)
@@ -33,51 +32,42 @@ static double angle_part(const float *table, int64_t head, int64_t at, int64_t i
     return sine ? sin(a) : cos(a);
 }
 
-/* One table [n, head] for heads whose pairs are (i, i + head / 2). */
+/* One table [n, hidden] for all heads: pairs are neighbours, the sine of the first is negative. */
 static struct wml_value *turns(struct wml_nn *b, const struct wml_bert *p, const float *stored, const struct wml_text *t, bool sine)
 {
     const struct own *o = p->own;
     const struct wml_axis n = wml_nn_axis(t->ids, 1);
     if (n.size > p->positions)
         return wml_nn_fail(b, WML_E_UNSUPPORTED, "%lld tokens, but the model has %lld positions", (long long)n.size, (long long)p->positions);
-    const int64_t rows = n.size >= 0 ? n.size : p->positions, half = o->head / 2;
-    float *out = wml_arena_alloc(&b->m->arena, wml_array_size((size_t)(rows * o->head), sizeof *out));
+    const int64_t rows = n.size >= 0 ? n.size : p->positions;
+    float *out = wml_arena_alloc(&b->m->arena, wml_array_size((size_t)(rows * p->hidden), sizeof *out));
     for (int64_t at = 0; at < rows; at++)
-        for (int64_t i = 0; i < o->head; i++) {
-            const double v = angle_part(stored, o->head, at, i % half, sine);
-            out[at * o->head + i] = (float)(sine && i < half ? -v : v);
+        for (int64_t i = 0; i < p->hidden; i++) {
+            const double v = angle_part(stored, o->head, at, i % o->head / 2, sine);
+            out[at * p->hidden + i] = (float)(sine && i % 2 == 0 ? -v : v);
         }
-    struct wml_value *v = wml_nn_const(b, sine ? "rotary.sin" : "rotary.cos", WML_F32, WML_DIMS(rows, o->head), out);
+    struct wml_value *v = wml_nn_const(b, sine ? "rotary.sin" : "rotary.cos", WML_F32, WML_DIMS(rows, p->hidden), out);
     return n.size >= 0 ? v : wml_nn_slice_to(b, v, 0, wml_nn_extent(b, t->ids, 1), n);
 }
 
-/* [batch, n, hidden] -> [batch, heads, n, head], of every head the first ones of all pairs, then the second ones. */
-static struct wml_value *split_pairs(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x)
+/* x [batch, n, hidden]: x cos + (its pairs changed round) sin */
+static struct wml_value *turned(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x)
 {
     const struct own *o = p->own;
-    x = wml_nn_transpose(b, wml_nn_reshape(b, x, WML_DIMS(0, 0, p->heads, o->head / 2, 2)), "02143");
-    return wml_nn_reshape(b, x, WML_DIMS(0, 0, 0, o->head));
+    struct wml_value *half[2];
+    wml_nn_split(b, wml_nn_reshape(b, x, WML_DIMS(0, 0, p->hidden / 2, 2)), -1, 2, half);
+    struct wml_value *round = wml_nn_reshape(b, wml_nn_concat(b, -1, WML_VALUES(half[1], half[0])), WML_DIMS(0, 0, p->hidden));
+    return wml_nn_add(b, wml_nn_mul(b, x, o->cos), wml_nn_mul(b, round, o->sin));
 }
 
-static struct wml_value *join_pairs(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x)
-{
-    const struct own *o = p->own;
-    x = wml_nn_transpose(b, wml_nn_reshape(b, x, WML_DIMS(0, 0, 0, 2, o->head / 2)), "02143");
-    return wml_nn_reshape(b, x, WML_DIMS(0, 0, p->hidden));
-}
-
-/* Scores do not care in which order a head's elements are, as long as queries and keys have the same. */
 static struct wml_value *self(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x, const struct wml_text *t)
 {
     const struct own *o = p->own;
     struct wml_value *v = wml_nn_linear(b, x, "value", p->hidden);
-    const struct wml_nn_attention a = {
-        .q = wml_nn_rotate(b, split_pairs(b, p, wml_nn_linear(b, x, "query", p->hidden)), &o->turn),
-        .k = wml_nn_rotate(b, split_pairs(b, p, wml_nn_linear(b, x, "key", p->hidden)), &o->turn),
-        .v = o->values ? wml_nn_rotate(b, split_pairs(b, p, v), &o->turn) : wml_nn_split_heads(b, v, p->heads),
-        .heads = p->heads, .mask = t->additive};
-    x = wml_nn_attention_heads(b, &a);
-    return o->values ? join_pairs(b, p, x) : wml_nn_join_heads(b, x);
+    const struct wml_nn_attention a = {.q = turned(b, p, wml_nn_linear(b, x, "query", p->hidden)),
+                                       .k = turned(b, p, wml_nn_linear(b, x, "key", p->hidden)),
+                                       .v = o->values ? turned(b, p, v) : v, .heads = p->heads, .mask = t->additive};
+    return wml_nn_attention(b, &a);
 }
 
 static struct wml_value *body(struct wml_family_job *j, const struct wml_bert *params_, const struct wml_text *t)
@@ -90,7 +80,8 @@ static struct wml_value *body(struct wml_family_job *j, const struct wml_bert *p
     wml_nn_enter_layer(b, "Embedding", "encoder.embed_positions");
     const struct wml_weight *w = wml_nn_has(b, "weight") ? wml_nn_need(b, "weight", WML_DIMS(p.positions, o.head)) : NULL;
     const float *stored = wml_nn_read(b, w);
-    if (wml_nn_ok(b)) o.turn = (struct wml_nn_turn){turns(b, &p, stored, t, false), turns(b, &p, stored, t, true), o.head};
+    o.cos = wml_nn_ok(b) ? turns(b, &p, stored, t, false) : NULL;
+    o.sin = wml_nn_ok(b) ? turns(b, &p, stored, t, true) : NULL;
     wml_nn_leave(b);
     return wml_bert_projected_body(j, &p, t);
 }
