@@ -116,7 +116,7 @@ def draw_overrides(o, model, ranges):
     constants = {w.name: w for w in model.graph.initializer if w.data_type in (TensorProto.FLOAT, TensorProto.FLOAT16) and w.name in read}
     values = sorted(n for n in ranges if n not in constants)
     one_scale = {n.input[1] for n in model.graph.node if len(n.input) > 2} | {n.input[0] for n in model.graph.node}
-    asked = {n: override_constant(o, constants[n], n in one_scale) for n in o.sample(constants)[:3]} if constants else {}
+    asked = {n: override_constant(o, constants[n], n in one_scale or o.opset < 13) for n in o.sample(constants)[:3]} if constants else {}
     for n in o.sample(values)[:2]:
         asked[n] = override_activation(o)
     wide = {d.get("quant_type", "") for v in asked.values() for d in v} - {"QUInt8", "QInt8", ""}
