@@ -1,4 +1,4 @@
-/* families/bert.c - BERT (Devlin et al. 2018): an encoder of text. */
+/* families/bert.c - BERT (Devlin et al. 2018): an encoder of text; ERNIE, which is built as it is. */
 #include "families/text_tasks.h"
 
 static struct wml_bert params(struct wml_family_job *j)
@@ -8,8 +8,22 @@ static struct wml_bert params(struct wml_family_job *j)
     return wml_bert_params(j, &defaults);
 }
 
+/* ERNIE (Sun et al. 2019) may know kinds of tasks, of which texts without a word of it are the first. */
+static struct wml_value *body(struct wml_family_job *j, const struct wml_bert *p, const struct wml_text *t)
+{
+    struct wml_nn *b = j->nn;
+    if (strcmp(j->type->model_type, "ernie") != 0 || !wml_json_get_bool(j->cfg, "use_task_id", false)) return wml_bert_body(j, p, t);
+    wml_nn_enter(b, "*Embeddings", "embeddings");
+    const int64_t kinds = wml_cfg_size(j, j->cfg, "task_type_vocab_size", 3);
+    const struct wml_weight *table = wml_nn_need(b, "task_type_embeddings.weight", WML_DIMS(kinds, p->hidden));
+    struct wml_value *x = wml_nn_add(b, wml_bert_embedded(b, p, t), wml_nn_rows(b, table, 0, 1));
+    x = wml_nn_layer_norm(b, x, "LayerNorm", p->eps);
+    wml_nn_leave(b);
+    return wml_bert_encoder(b, p, x, t);
+}
+
 static const struct wml_text_model model = {
-    .params = params, .body = wml_bert_body, .pooled = wml_bert_pooled, .predict = wml_bert_predict,
+    .params = params, .body = body, .pooled = wml_bert_pooled, .predict = wml_bert_predict,
 };
 
 static void features(struct wml_family_job *j) { wml_text_features(j, &model); }
@@ -20,7 +34,7 @@ static void token_classes(struct wml_family_job *j) { wml_text_token_classes(j, 
 static void question(struct wml_family_job *j) { wml_text_question(j, &model); }
 static void choice(struct wml_family_job *j) { wml_text_choice(j, &model); }
 
-static const struct wml_family_type types[] = {{"bert", "Bert", "bert"}, {NULL, NULL, NULL}};
+static const struct wml_family_type types[] = {{"bert", "Bert", "bert"}, {"ernie", "Ernie", "ernie"}, {NULL, NULL, NULL}};
 static const struct wml_family_task tasks[] = {
     {"feature-extraction", "Model", features},
     {"fill-mask", "ForMaskedLM", fill_mask},

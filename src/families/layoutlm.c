@@ -65,6 +65,7 @@ static const struct wml_family_task tasks[] = {
     {"text-classification", "ForSequenceClassification", classes},
     {"token-classification", "ForTokenClassification", token_classes},
     {"question-answering", "ForQuestionAnswering", question},
+    {"document-question-answering", "ForQuestionAnswering", question},
     {NULL, NULL, NULL},
 };
 const struct wml_family wml_family_layoutlm = {"layoutlm", types, tasks, NULL};
