@@ -13,5 +13,7 @@ void wml_bert_step_inputs(struct wml_family_job *j, const struct wml_bert *p, st
 struct wml_value *wml_bert_step(struct wml_nn *b, const struct wml_bert *p, struct wml_seq2seq *s);
 /* "cls": scores of the vocabulary. words: the table that stands in for a decoder's weight which the checkpoint has not. */
 struct wml_value *wml_bert_step_predict(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x, const char *words);
+/* RoBERTa's "lm_head" for the same. */
+struct wml_value *wml_bert_step_lm_head(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x, const char *words);
 
 #endif

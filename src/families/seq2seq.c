@@ -56,7 +56,7 @@ void wml_step_inputs(struct wml_family_job *j, struct wml_seq2seq *s, const stru
     if (n->source_mask)
         s->source_mask = wml_nn_padding_mask(b, wml_family_input(j, "attention_mask", WML_I64, WML_DIMS(j->batch, n->source), 1, 2));
     struct wml_value *mask = wml_family_input(j, "decoder_attention_mask", WML_I64, WML_DIMS(j->batch, slots), 1, 2);
-    s->slots = wml_nn_axis(mask, 1).size;
+    s->slots = n->slides ? wml_nn_size(b, mask, 1, "a cache that slides") : wml_nn_axis(mask, 1).size;
     if (n->places && s->slots > n->places) {
         wml_nn_fail(b, WML_E_UNSUPPORTED, "a cache of %lld tokens, but the model has %lld positions", (long long)s->slots, (long long)n->places);
         wml_nn_hint(b, "give a smaller max_cache_len with --shape-config");

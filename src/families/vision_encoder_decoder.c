@@ -1,6 +1,7 @@
 /* families/vision_encoder_decoder.c - an encoder of pictures and a decoder of text, each of a family of its own: TrOCR (Li et
  * al. 2021), Donut (Kim et al. 2021). Any family that gives features of pictures can be the encoder. */
 #include "families/bart_body.h"
+#include "families/bert_step.h"
 #include "families/nested.h"
 
 static const char *const features = "image-feature-extraction";
@@ -18,13 +19,15 @@ static void encode(struct wml_family_job *j)
     wml_nn_output(j->nn, "encoder_hidden_states", x);
 }
 
-/* A decoder out of BART's modules. */
+/* Decoders by their model_type: out of BART's modules, or BERT's. */
 struct kind {
     const char *type, *klass, *head;
-    bool pre;
+    bool pre;         /* of BART's modules: normalised before their parts */
+    const char *base; /* of BERT's: the attribute of the bare model; NULL: BART's */
 };
 static const struct kind kinds[] = {
-    {"trocr", "TrOCR", "output_projection", false}, {"mbart", "MBart", "lm_head", true}, {"bart", "Bart", "lm_head", false},
+    {"trocr", "TrOCR", "output_projection", false, NULL}, {"mbart", "MBart", "lm_head", true, NULL},
+    {"bart", "Bart", "lm_head", false, NULL}, {"bert", "Bert", "cls", false, "bert"}, {"roberta", "Roberta", "lm_head", false, "roberta"},
 };
 
 static const struct kind *kind_of(struct wml_family_job *j)
@@ -33,10 +36,16 @@ static const struct kind *kind_of(struct wml_family_job *j)
     for (size_t i = 0; i < WML_COUNT(kinds); i++)
         if (wml_str_is(type, kinds[i].type)) return &kinds[i];
     wml_nn_fail(j->nn, WML_E_UNSUPPORTED, "the decoder is of the type '%.*s', which winml cannot export as a part of %s", WML_ARG(type), j->type->model_type);
-    return wml_nn_hint(j->nn, "decoders it can: trocr, mbart, bart");
+    return wml_nn_hint(j->nn, "decoders it can: trocr, mbart, bart, bert, roberta");
 }
 
-static struct wml_bart params(struct wml_family_job *j, const struct kind *k)
+/* The states as the decoder's attention takes them. */
+static struct wml_value *states_of(struct wml_nn *b, struct wml_value *x, int64_t width)
+{
+    return wml_nn_has(b, "enc_to_dec_proj.weight") ? wml_nn_linear(b, x, "enc_to_dec_proj", width) : x;
+}
+
+static struct wml_bart bart_params(struct wml_family_job *j, const struct kind *k)
 {
     const bool trocr = strcmp(k->type, "trocr") == 0;
     struct wml_bart p = {
@@ -53,19 +62,11 @@ static struct wml_bart params(struct wml_family_job *j, const struct kind *k)
     return p;
 }
 
-/* The states as the decoder's attention takes them. */
-static struct wml_value *states_of(struct wml_nn *b, struct wml_value *x, int64_t width)
-{
-    return wml_nn_has(b, "enc_to_dec_proj.weight") ? wml_nn_linear(b, x, "enc_to_dec_proj", width) : x;
-}
-
-static void bart_step(struct wml_family_job *j, const struct wml_nn_shape *states)
+static void bart_step(struct wml_family_job *j, const struct kind *k, const struct wml_nn_shape *states)
 {
     struct wml_nn *b = j->nn;
     struct wml_seq2seq s;
-    const struct kind *k = kind_of(j);
-    if (!k) return;
-    struct wml_bart p = params(j, k);
+    struct wml_bart p = bart_params(j, k);
     p.states = states->at[2].size;
     wml_bart_step_inputs(j, &p, &s, states->at[1].size, false);
     s.states = states_of(b, s.states, p.width);
@@ -79,6 +80,27 @@ static void bart_step(struct wml_family_job *j, const struct wml_nn_shape *state
     wml_step_outputs(b, &s, x);
 }
 
+static void bert_step(struct wml_family_job *j, const struct kind *k, const struct wml_nn_shape *states)
+{
+    struct wml_nn *b = j->nn;
+    struct wml_seq2seq s;
+    const bool bert = strcmp(k->type, "bert") == 0;
+    const struct wml_bert defaults = {.hidden = 768, .layers = 12, .heads = 12, .inner = 3072, .vocab = bert ? 30522 : 50265,
+                                      .positions = 512, .segments = 2, .pad = bert ? -1 : 1, .eps = 1e-12};
+    const struct wml_bert p = wml_bert_params(j, &defaults);
+    wml_bert_step_inputs(j, &p, &s, states->at[1].size, states->at[2].size, false);
+    s.states = states_of(b, s.states, p.hidden);
+    b->klass = k->klass;
+    wml_nn_enter(b, bert ? "*LMHeadModel" : "*ForCausalLM", "decoder");
+    wml_nn_enter(b, "*Model", "%s", k->base);
+    struct wml_value *x = wml_bert_step(b, &p, &s);
+    wml_nn_leave(b);
+    const char *words = wml_arena_fmt(&b->m->arena, "/decoder.%s.embeddings.word_embeddings.weight", k->base).ptr;
+    x = bert ? wml_bert_step_predict(b, &p, x, words) : wml_bert_step_lm_head(b, &p, x, words);
+    wml_nn_leave(b);
+    wml_step_outputs(b, &s, x);
+}
+
 static void step(struct wml_family_job *j)
 {
     const struct wml_nn_shape states = wml_nested_shape(j, part(j, "encoder"), "encoder", features);
@@ -88,7 +110,9 @@ static void step(struct wml_family_job *j)
         return;
     }
     j->cfg = part(j, "decoder");
-    bart_step(j, &states);
+    const struct kind *k = j->cfg ? kind_of(j) : NULL;
+    if (k && k->base) bert_step(j, k, &states);
+    else if (k) bart_step(j, k, &states);
 }
 
 static const struct wml_family_type types[] = {{"vision-encoder-decoder", "VisionEncoderDecoder", NULL}, {NULL, NULL, NULL}};
