@@ -40,14 +40,21 @@ static struct wml_value *token_at(struct wml_nn *b, struct wml_value *x, struct 
     return wml_nn_out(b, n, wml_value_elem(x), &s);
 }
 
-/* [batch, 1]: where ids are `id`, or are not; the last such place of each text. */
-static struct wml_value *last_place(struct wml_nn *b, struct wml_value *ids, int64_t id, bool same)
+/* [batch, 1]: the last place of each text where ids are `id`. */
+static struct wml_value *last_place(struct wml_nn *b, struct wml_value *ids, int64_t id)
 {
     struct wml_value *hit = wml_nn_compare(b, "Equal", ids, wml_nn_int(b, wml_value_elem(ids), id));
-    if (!same) hit = wml_nn_unary(b, "Not", hit);
     struct wml_value *at = wml_nn_argmax(b, wml_nn_cast(b, hit, WML_I32), 1, true);
     if (at) wml_attr_set_int(at->def, "select_last_index", 1);
     return at;
+}
+
+/* [batch, 1]: the place of the last token, by the number of those that are not padding. */
+static struct wml_value *end_place(struct wml_nn *b, struct wml_value *ids, int64_t pad)
+{
+    struct wml_value *blank = wml_nn_compare(b, "Equal", ids, wml_nn_int(b, wml_value_elem(ids), pad));
+    struct wml_value *token = wml_nn_cast(b, wml_nn_unary(b, "Not", blank), WML_I64);
+    return wml_nn_sub(b, wml_nn_reduce(b, "ReduceSum", token, WML_DIMS(1), true), wml_nn_int(b, WML_I64, 1));
 }
 
 /* What the decoder reads where it writes nothing: the text itself, one token later. Before it stands decoder_start_token_id;
@@ -59,7 +66,7 @@ static struct wml_value *shifted(struct wml_family_job *j, const struct wml_bart
     const enum wml_dtype dtype = wml_value_elem(ids);
     struct wml_value *first;
     if (is_mbart(j)) {
-        first = wml_nn_unsqueeze(b, token_at(b, ids, last_place(b, ids, p->pad, false)), WML_DIMS(1));
+        first = wml_nn_unsqueeze(b, token_at(b, ids, end_place(b, ids, p->pad)), WML_DIMS(1));
     } else {
         const int32_t start = (int32_t)wml_cfg_count(j, j->cfg, "decoder_start_token_id", 2);
         const int64_t wide = start;
@@ -92,7 +99,7 @@ static void classes(struct wml_family_job *j)
     const struct wml_bart p = params(j);
     struct wml_value *ids = NULL, *x = both(j, &p, &ids);
     if (!wml_nn_ok(b)) return;
-    x = token_at(b, x, last_place(b, ids, wml_cfg_count(j, j->cfg, "eos_token_id", 2), true));
+    x = token_at(b, x, last_place(b, ids, wml_cfg_count(j, j->cfg, "eos_token_id", 2)));
     wml_nn_enter(b, "*ClassificationHead", "classification_head");
     x = wml_nn_unary(b, "Tanh", wml_nn_linear(b, x, "dense", p.width));
     x = wml_nn_linear(b, x, "out_proj", wml_cfg_labels(j, j->cfg));
