@@ -78,11 +78,11 @@ static struct wml_value *shifted(struct wml_family_job *j, const struct wml_bart
 }
 
 /* The bare model over one text: [batch, length, width]. */
-static struct wml_value *both(struct wml_family_job *j, const struct wml_bart *p, struct wml_value **ids)
+static struct wml_value *both(struct wml_family_job *j, const struct wml_bart *p, int64_t low, int64_t high, struct wml_value **ids)
 {
     struct wml_nn *b = j->nn;
     struct wml_seq2seq s = {0};
-    *ids = wml_source_inputs(j, p->encoder.vocab, p->encoder.positions, &s.source_mask);
+    *ids = wml_source_inputs(j, low, high, p->encoder.positions, &s.source_mask);
     s.ids = shifted(j, p, *ids);
     s.mask = wml_nn_causal_mask(b, *ids, NULL);
     wml_nn_enter(b, "*Model", "model");
@@ -92,14 +92,15 @@ static struct wml_value *both(struct wml_family_job *j, const struct wml_bart *p
     return x;
 }
 
-/* By the state at the last end of a sentence. */
+/* By the state at the last end of a sentence; sample texts are nothing but ends. */
 static void classes(struct wml_family_job *j)
 {
     struct wml_nn *b = j->nn;
     const struct wml_bart p = params(j);
-    struct wml_value *ids = NULL, *x = both(j, &p, &ids);
+    const int64_t end = wml_cfg_count(j, j->cfg, "eos_token_id", 2);
+    struct wml_value *ids = NULL, *x = both(j, &p, end, end + 1, &ids);
     if (!wml_nn_ok(b)) return;
-    x = token_at(b, x, last_place(b, ids, wml_cfg_count(j, j->cfg, "eos_token_id", 2)));
+    x = token_at(b, x, last_place(b, ids, end));
     wml_nn_enter(b, "*ClassificationHead", "classification_head");
     x = wml_nn_unary(b, "Tanh", wml_nn_linear(b, x, "dense", p.width));
     x = wml_nn_linear(b, x, "out_proj", wml_cfg_labels(j, j->cfg));
@@ -112,7 +113,7 @@ static void question(struct wml_family_job *j)
     struct wml_nn *b = j->nn;
     const struct wml_bart p = params(j);
     struct wml_value *ids = NULL, *part[2];
-    wml_nn_split(b, wml_nn_linear(b, both(j, &p, &ids), "qa_outputs", 2), -1, 2, part);
+    wml_nn_split(b, wml_nn_linear(b, both(j, &p, 0, p.encoder.vocab, &ids), "qa_outputs", 2), -1, 2, part);
     wml_nn_output(b, "start_logits", wml_nn_squeeze(b, part[0], WML_DIMS(-1)));
     wml_nn_output(b, "end_logits", wml_nn_squeeze(b, part[1], WML_DIMS(-1)));
 }

@@ -234,7 +234,7 @@ void wml_bart_step_inputs(struct wml_family_job *j, const struct wml_bart *p, st
 void wml_bart_encode(struct wml_family_job *j, const struct wml_bart *p)
 {
     struct wml_nn *b = j->nn;
-    struct wml_value *mask = NULL, *ids = wml_source_inputs(j, p->encoder.vocab, p->encoder.positions, &mask);
+    struct wml_value *mask = NULL, *ids = wml_source_inputs(j, 0, p->encoder.vocab, p->encoder.positions, &mask);
     wml_nn_enter(b, "*Model", "model");
     struct wml_value *x = wml_bart_encoder(b, p, ids, mask);
     wml_nn_leave(b);

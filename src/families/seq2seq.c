@@ -1,10 +1,10 @@
 /* families/seq2seq.c - see seq2seq.h. */
 #include "families/seq2seq.h"
 
-struct wml_value *wml_source_inputs(struct wml_family_job *j, int64_t vocab, int64_t positions, struct wml_value **additive)
+struct wml_value *wml_source_inputs(struct wml_family_job *j, int64_t low, int64_t high, int64_t positions, struct wml_value **additive)
 {
     const int64_t length = wml_family_length(j, positions);
-    struct wml_value *ids = wml_family_input(j, "input_ids", WML_I32, WML_DIMS(j->batch, length), 0, (double)vocab);
+    struct wml_value *ids = wml_family_input(j, "input_ids", WML_I32, WML_DIMS(j->batch, length), (double)low, (double)high);
     struct wml_value *mask = wml_family_input(j, "attention_mask", WML_I32, WML_DIMS(j->batch, length), 0, 2);
     *additive = wml_nn_padding_mask(j->nn, mask);
     return ids;

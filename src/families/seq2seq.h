@@ -42,7 +42,7 @@ struct wml_value *wml_step_join(struct wml_nn *b, struct wml_value *x);
 /* logits, and present_<i>_key and present_<i>_value of a step. */
 void wml_step_outputs(struct wml_nn *b, const struct wml_seq2seq *s, struct wml_value *logits);
 
-/* input_ids [batch, length] and attention_mask as numbers that are added to scores. */
-struct wml_value *wml_source_inputs(struct wml_family_job *j, int64_t vocab, int64_t positions, struct wml_value **additive);
+/* input_ids [batch, length], in samples low .. high - 1, and attention_mask as numbers that are added to scores. */
+struct wml_value *wml_source_inputs(struct wml_family_job *j, int64_t low, int64_t high, int64_t positions, struct wml_value **additive);
 
 #endif

@@ -141,7 +141,7 @@ static void encode(struct wml_family_job *j)
 {
     const struct params p = params_of(j);
     struct stack t = {.p = &p};
-    t.ids = wml_source_inputs(j, p.vocab, 0, &t.mask);
+    t.ids = wml_source_inputs(j, 0, p.vocab, 0, &t.mask);
     wml_nn_output(j->nn, "encoder_hidden_states", run(j->nn, &t));
 }
 

@@ -2,6 +2,7 @@
  * al. 2021), Donut (Kim et al. 2021). Any family that gives features of pictures can be the encoder. */
 #include "families/bart_body.h"
 #include "families/bert_step.h"
+#include "families/gpt2_step.h"
 #include "families/nested.h"
 
 static const char *const features = "image-feature-extraction";
@@ -19,7 +20,7 @@ static void encode(struct wml_family_job *j)
     wml_nn_output(j->nn, "encoder_hidden_states", x);
 }
 
-/* Decoders by their model_type: out of BART's modules, or BERT's. */
+/* Decoders by their model_type: out of BART's modules, or BERT's, or GPT-2. */
 struct kind {
     const char *type, *klass, *head;
     bool pre;         /* of BART's modules: normalised before their parts */
@@ -28,6 +29,7 @@ struct kind {
 static const struct kind kinds[] = {
     {"trocr", "TrOCR", "output_projection", false, NULL}, {"mbart", "MBart", "lm_head", true, NULL},
     {"bart", "Bart", "lm_head", false, NULL}, {"bert", "Bert", "cls", false, "bert"}, {"roberta", "Roberta", "lm_head", false, "roberta"},
+    {"gpt2", "GPT2", NULL, false, NULL},
 };
 
 static const struct kind *kind_of(struct wml_family_job *j)
@@ -36,7 +38,7 @@ static const struct kind *kind_of(struct wml_family_job *j)
     for (size_t i = 0; i < WML_COUNT(kinds); i++)
         if (wml_str_is(type, kinds[i].type)) return &kinds[i];
     wml_nn_fail(j->nn, WML_E_UNSUPPORTED, "the decoder is of the type '%.*s', which winml cannot export as a part of %s", WML_ARG(type), j->type->model_type);
-    return wml_nn_hint(j->nn, "decoders it can: trocr, mbart, bart, bert, roberta");
+    return wml_nn_hint(j->nn, "decoders it can: trocr, mbart, bart, bert, roberta, gpt2");
 }
 
 /* The states as the decoder's attention takes them. */
@@ -101,6 +103,15 @@ static void bert_step(struct wml_family_job *j, const struct kind *k, const stru
     wml_step_outputs(b, &s, x);
 }
 
+static void gpt2_step(struct wml_family_job *j, const struct kind *k, const struct wml_nn_shape *states)
+{
+    struct wml_seq2seq s;
+    const int64_t width = wml_gpt2_step_inputs(j, &s, states->at[1].size, states->at[2].size);
+    s.states = states_of(j->nn, s.states, width);
+    j->nn->klass = k->klass;
+    wml_step_outputs(j->nn, &s, wml_gpt2_step(j, "decoder", &s));
+}
+
 static void step(struct wml_family_job *j)
 {
     const struct wml_nn_shape states = wml_nested_shape(j, part(j, "encoder"), "encoder", features);
@@ -112,7 +123,8 @@ static void step(struct wml_family_job *j)
     j->cfg = part(j, "decoder");
     const struct kind *k = j->cfg ? kind_of(j) : NULL;
     if (k && k->base) bert_step(j, k, &states);
-    else if (k) bart_step(j, k, &states);
+    else if (k && k->head) bart_step(j, k, &states);
+    else if (k) gpt2_step(j, k, &states);
 }
 
 static const struct wml_family_type types[] = {{"vision-encoder-decoder", "VisionEncoderDecoder", NULL}, {NULL, NULL, NULL}};
