@@ -58,7 +58,7 @@ static double wave(const struct wml_bart *p, int64_t place, int64_t c)
 static struct wml_value *waves(struct wml_nn *b, const struct wml_bart *p, int64_t from, int64_t rows)
 {
     const int64_t width = p->width, sines = p->places == WML_BART_COUNTED ? width / 2 : (width + 1) / 2;
-    if (rows > ((int64_t)1 << 28) / width) return wml_nn_fail(b, WML_E_UNSUPPORTED, "a table of %lld positions", (long long)rows);
+    if (rows > ((int64_t)1 << 26) / width) return wml_nn_fail(b, WML_E_UNSUPPORTED, "a table of %lld positions", (long long)rows);
     const bool blank = p->places == WML_BART_COUNTED; /* padding has no place, and an odd column nothing */
     float *t = WML_NEW_ARRAY(&b->m->arena, float, (size_t)(rows * width));
     for (int64_t i = 0; i < rows; i++)
@@ -146,11 +146,11 @@ static struct wml_value *step_attention(struct wml_nn *b, const struct wml_bart 
     const int64_t heads = p->decoder.heads;
     wml_nn_enter(b, "*Attention", cross ? "encoder_attn" : "self_attn");
     struct wml_value *from = cross ? s->states : x;
-    struct wml_nn_attention a = {.heads = heads, .mask = cross ? s->source_mask : s->mask};
+    struct wml_nn_attention a = {.heads = heads, .mask = cross ? s->source_mask : s->mask, .turned = cross};
     a.q = wml_step_split(b, wml_nn_linear(b, x, "q_proj", p->width), heads);
     a.k = wml_nn_linear(b, from, "k_proj", p->width);
     a.v = wml_nn_linear(b, from, "v_proj", p->width);
-    a.k = cross ? wml_nn_split_heads(b, a.k, heads) : wml_step_append(b, s, i, false, a.k, heads);
+    a.k = cross ? wml_nn_split_turned(b, a.k, heads) : wml_step_append(b, s, i, false, a.k, heads);
     a.v = cross ? wml_nn_split_heads(b, a.v, heads) : wml_step_append(b, s, i, true, a.v, heads);
     x = wml_nn_linear(b, wml_step_join(b, wml_nn_attention_heads(b, &a)), "out_proj", p->width);
     wml_nn_leave(b);

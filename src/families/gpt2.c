@@ -93,7 +93,7 @@ static void generation(struct wml_family_job *j)
 static struct wml_value *step_attention(struct wml_nn *b, const struct params *p, size_t i, bool cross, struct wml_value *x, struct wml_seq2seq *s)
 {
     struct wml_value *part[3] = {NULL};
-    struct wml_nn_attention a = {.heads = p->heads, .scale = scale_of(p, i), .mask = cross ? s->source_mask : s->mask};
+    struct wml_nn_attention a = {.heads = p->heads, .scale = scale_of(p, i), .mask = cross ? s->source_mask : s->mask, .turned = cross};
     wml_nn_enter(b, "*Attention", cross ? "crossattention" : "attn");
     if (cross) {
         part[0] = wml_nn_linear_in_out(b, x, "q_attn", p->hidden);
@@ -102,7 +102,7 @@ static struct wml_value *step_attention(struct wml_nn *b, const struct params *p
         wml_nn_split(b, wml_nn_linear_in_out(b, x, "c_attn", 3 * p->hidden), -1, 3, part);
     }
     a.q = wml_step_split(b, part[0], p->heads);
-    a.k = cross ? wml_nn_split_heads(b, part[1], p->heads) : wml_step_append(b, s, i, false, part[1], p->heads);
+    a.k = cross ? wml_nn_split_turned(b, part[1], p->heads) : wml_step_append(b, s, i, false, part[1], p->heads);
     a.v = cross ? wml_nn_split_heads(b, part[2], p->heads) : wml_step_append(b, s, i, true, part[2], p->heads);
     x = wml_nn_linear_in_out(b, wml_step_join(b, wml_nn_attention_heads(b, &a)), "c_proj", p->hidden);
     wml_nn_leave(b);

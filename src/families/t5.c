@@ -85,7 +85,7 @@ static struct wml_value *cross_attention(struct wml_nn *b, const struct stack *t
     const int64_t width = p->heads * p->size;
     wml_nn_enter(b, "*Attention", "EncDecAttention");
     const struct wml_nn_attention a = {.q = wml_step_split(b, wml_nn_linear(b, x, "q", width), p->heads),
-                                       .k = wml_nn_split_heads(b, wml_nn_linear(b, t->s->states, "k", width), p->heads),
+                                       .k = wml_nn_split_turned(b, wml_nn_linear(b, t->s->states, "k", width), p->heads), .turned = true,
                                        .v = wml_nn_split_heads(b, wml_nn_linear(b, t->s->states, "v", width), p->heads),
                                        .heads = p->heads, .scale = 1, .mask = t->s->source_mask};
     x = wml_nn_linear(b, wml_step_join(b, wml_nn_attention_heads(b, &a)), "o", p->width);

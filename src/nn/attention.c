@@ -2,14 +2,24 @@
 #include <math.h>
 #include "nn/attention.h"
 
-struct wml_value *wml_nn_split_heads(struct wml_nn *b, struct wml_value *x, int64_t heads)
+static struct wml_value *split(struct wml_nn *b, struct wml_value *x, int64_t heads, const char *perm)
 {
     if (b->failed || !x) return NULL;
     const int64_t width = wml_nn_size(b, x, -1, "the width of attention");
     if (heads < 1 || width % heads)
         return wml_nn_fail(b, WML_E_FORMAT, "config.json: a width of %lld does not divide into %lld attention heads",
                            (long long)width, (long long)heads);
-    return wml_nn_transpose(b, wml_nn_reshape(b, x, WML_DIMS(0, 0, heads, width / heads)), "0213");
+    return wml_nn_transpose(b, wml_nn_reshape(b, x, WML_DIMS(0, 0, heads, width / heads)), perm);
+}
+
+struct wml_value *wml_nn_split_heads(struct wml_nn *b, struct wml_value *x, int64_t heads)
+{
+    return split(b, x, heads, "0213");
+}
+
+struct wml_value *wml_nn_split_turned(struct wml_nn *b, struct wml_value *x, int64_t heads)
+{
+    return split(b, x, heads, "0231");
 }
 
 struct wml_value *wml_nn_join_heads(struct wml_nn *b, struct wml_value *x)
@@ -58,18 +68,10 @@ struct wml_value *wml_nn_attention_scores(struct wml_nn *b, struct wml_value *q,
 struct wml_value *wml_nn_attention_heads(struct wml_nn *b, const struct wml_nn_attention *a)
 {
     if (b->failed || !a->q || !a->k || !a->v) return NULL;
+    if (a->turned) return weigh(b, a, a->q, a->k, a->v);
     const int64_t times = a->kv_heads ? a->heads / a->kv_heads : 1;
     struct wml_value *k = repeat_heads(b, a->k, times), *v = repeat_heads(b, a->v, times);
     return weigh(b, a, a->q, wml_nn_transpose(b, k, "0132"), v);
-}
-
-/* K is split and turned in one step: [batch, length, width] -> [batch, heads, size, length]. */
-static struct wml_value *split_turned(struct wml_nn *b, struct wml_value *x, int64_t heads)
-{
-    if (b->failed || !x) return NULL;
-    const int64_t width = wml_nn_size(b, x, -1, "the width of attention");
-    if (width % heads) return wml_nn_fail(b, WML_E_FORMAT, "config.json: a width of %lld does not divide into %lld heads", (long long)width, (long long)heads);
-    return wml_nn_transpose(b, wml_nn_reshape(b, x, WML_DIMS(0, 0, heads, width / heads)), "0231");
 }
 
 struct wml_value *wml_nn_attention(struct wml_nn *b, const struct wml_nn_attention *a)
@@ -82,7 +84,7 @@ struct wml_value *wml_nn_attention(struct wml_nn *b, const struct wml_nn_attenti
         split.v = wml_nn_split_heads(b, a->v, a->kv_heads);
         return wml_nn_join_heads(b, wml_nn_attention_heads(b, &split));
     }
-    struct wml_value *k = split_turned(b, a->k, a->heads), *v = wml_nn_split_heads(b, a->v, a->heads);
+    struct wml_value *k = wml_nn_split_turned(b, a->k, a->heads), *v = wml_nn_split_heads(b, a->v, a->heads);
     return wml_nn_join_heads(b, weigh(b, a, split.q, k, v));
 }
 

@@ -14,17 +14,20 @@ struct wml_nn_attention {
     bool scale_q;                /* scales q before the product, else the scores */
     struct wml_value *bias;      /* added to the scores, then the mask; broadcast to [batch, heads, length, length of k]; NULL: none */
     struct wml_value *mask;
+    bool turned; /* of wml_nn_attention_heads, with as many heads of keys as of queries */
     double cap; /* scores become cap tanh(score / cap) before bias and mask; 0: no */
 };
 /* [batch, length, heads * size] */
 struct wml_value *wml_nn_attention(struct wml_nn *b, const struct wml_nn_attention *a);
-/* The same where q, k, v are [batch, heads, length, size] already. */
+/* The same where q, k, v are [batch, heads, length, size] already; k [batch, heads, size, length] with `turned`. */
 struct wml_value *wml_nn_attention_heads(struct wml_nn *b, const struct wml_nn_attention *a);
 /* q k^T scale, both [batch, heads, length, size]; scale 0: 1 / sqrt(size). For scores that get more than a bias and a mask. */
 struct wml_value *wml_nn_attention_scores(struct wml_nn *b, struct wml_value *q, struct wml_value *k, double scale);
 /* [batch, length, heads * size] -> [batch, heads, length, size], and back. */
 struct wml_value *wml_nn_split_heads(struct wml_nn *b, struct wml_value *x, int64_t heads);
 struct wml_value *wml_nn_join_heads(struct wml_nn *b, struct wml_value *x);
+/* Keys split and turned in one step: [batch, length, heads * size] -> [batch, heads, size, length]. */
+struct wml_value *wml_nn_split_turned(struct wml_nn *b, struct wml_value *x, int64_t heads);
 
 /* mask [batch, length] of 1 and 0 -> [batch, 1, 1, length], 0 where it is 1, WML_NN_MASKED where it is 0. */
 struct wml_value *wml_nn_padding_mask(struct wml_nn *b, struct wml_value *mask);
