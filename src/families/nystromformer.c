@@ -113,6 +113,14 @@ static struct wml_value *self(struct wml_nn *b, const struct wml_bert *p, struct
     return wml_nn_join_heads(b, y);
 }
 
+/* Landmarks fix how long a text is. */
+static struct wml_text inputs(struct wml_family_job *j, const struct wml_bert *p, bool choices)
+{
+    const struct own *o = p->own;
+    if (o->landmarks != o->length && !j->size[WML_SIZE_SEQUENCE]) j->size[WML_SIZE_SEQUENCE] = o->length;
+    return wml_bert_inputs(j, p, choices);
+}
+
 static struct wml_value *body(struct wml_family_job *j, const struct wml_bert *p, const struct wml_text *t)
 {
     struct wml_bert q = *p;
@@ -126,7 +134,7 @@ static struct wml_value *pooled(struct wml_family_job *j, const struct wml_bert 
 }
 
 static const struct wml_text_model model = {
-    .params = params, .body = body, .pooled = pooled, .classify = wml_text_classify_act, .predict = wml_bert_predict,
+    .params = params, .inputs = inputs, .body = body, .pooled = pooled, .classify = wml_text_classify_act, .predict = wml_bert_predict,
 };
 
 static void features(struct wml_family_job *j) { wml_text_features(j, &model); }
