@@ -62,36 +62,40 @@ struct wml_value *wml_bert_step(struct wml_nn *b, const struct wml_bert *p, stru
 }
 
 /* Linear to the vocabulary, its bias its own or beside it. */
-static struct wml_value *decode(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x, const char *words)
+static struct wml_value *decode(struct wml_family_job *j, const struct wml_bert *p, struct wml_value *x, const char *words)
 {
+    struct wml_nn *b = j->nn;
+    const bool tied = wml_json_get_bool(j->cfg, "tie_word_embeddings", true);
     const struct wml_weight *bias = wml_nn_has(b, "bias") ? wml_nn_need(b, "bias", WML_DIMS(p->vocab)) : NULL;
     wml_nn_enter_layer(b, "Linear", "decoder");
-    const struct wml_weight *w = wml_nn_need(b, wml_nn_has(b, "weight") ? "weight" : words, WML_DIMS(p->vocab, p->hidden));
+    const struct wml_weight *w = wml_nn_need(b, wml_nn_has(b, "weight") && !tied ? "weight" : words, WML_DIMS(p->vocab, p->hidden));
     if (wml_nn_has(b, "bias")) bias = wml_nn_need(b, "bias", WML_DIMS(p->vocab));
     x = wml_nn_linear_with(b, x, w, bias);
     wml_nn_leave(b);
     return x;
 }
 
-struct wml_value *wml_bert_step_predict(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x, const char *words)
+struct wml_value *wml_bert_step_predict(struct wml_family_job *j, const struct wml_bert *p, struct wml_value *x, const char *words)
 {
+    struct wml_nn *b = j->nn;
     wml_nn_enter(b, "*OnlyMLMHead", "cls");
     wml_nn_enter(b, "*LMPredictionHead", "predictions");
     wml_nn_enter(b, "*PredictionHeadTransform", "transform");
     x = wml_nn_act(b, wml_nn_linear(b, x, "dense", p->hidden), p->act, "hidden_act");
     x = wml_nn_layer_norm(b, x, "LayerNorm", p->eps);
     wml_nn_leave(b);
-    x = decode(b, p, x, words);
+    x = decode(j, p, x, words);
     wml_nn_leave(b);
     wml_nn_leave(b);
     return x;
 }
 
-struct wml_value *wml_bert_step_lm_head(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x, const char *words)
+struct wml_value *wml_bert_step_lm_head(struct wml_family_job *j, const struct wml_bert *p, struct wml_value *x, const char *words)
 {
+    struct wml_nn *b = j->nn;
     wml_nn_enter(b, "*LMHead", "lm_head");
     x = wml_nn_layer_norm(b, wml_nn_gelu(b, wml_nn_linear(b, x, "dense", p->hidden)), "layer_norm", p->eps);
-    x = decode(b, p, x, words);
+    x = decode(j, p, x, words);
     wml_nn_leave(b);
     return x;
 }

@@ -11,9 +11,10 @@ void wml_bert_step_inputs(struct wml_family_job *j, const struct wml_bert *p, st
                           bool trust_mask);
 /* The bare model, in its scope: [batch, 1, hidden]. */
 struct wml_value *wml_bert_step(struct wml_nn *b, const struct wml_bert *p, struct wml_seq2seq *s);
-/* "cls": scores of the vocabulary. words: the table that stands in for a decoder's weight which the checkpoint has not. */
-struct wml_value *wml_bert_step_predict(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x, const char *words);
+/* "cls": scores of the vocabulary. words: the table, from the root, that is also the weight of the last layer, where the
+ * config ties them or the checkpoint has no other. */
+struct wml_value *wml_bert_step_predict(struct wml_family_job *j, const struct wml_bert *p, struct wml_value *x, const char *words);
 /* RoBERTa's "lm_head" for the same. */
-struct wml_value *wml_bert_step_lm_head(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x, const char *words);
+struct wml_value *wml_bert_step_lm_head(struct wml_family_job *j, const struct wml_bert *p, struct wml_value *x, const char *words);
 
 #endif

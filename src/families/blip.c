@@ -112,7 +112,7 @@ static void step(struct wml_family_job *j)
     wml_nn_enter(b, "*Model", "bert");
     struct wml_value *x = wml_bert_step(b, &p, &s);
     wml_nn_leave(b);
-    x = wml_bert_step_predict(b, &p, x, "/text_decoder.bert.embeddings.word_embeddings.weight");
+    x = wml_bert_step_predict(j, &p, x, "/text_decoder.bert.embeddings.word_embeddings.weight");
     wml_nn_leave(b);
     wml_step_outputs(b, &s, x);
 }

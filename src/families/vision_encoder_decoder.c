@@ -98,7 +98,7 @@ static void bert_step(struct wml_family_job *j, const struct kind *k, const stru
     struct wml_value *x = wml_bert_step(b, &p, &s);
     wml_nn_leave(b);
     const char *words = wml_arena_fmt(&b->m->arena, "/decoder.%s.embeddings.word_embeddings.weight", k->base).ptr;
-    x = bert ? wml_bert_step_predict(b, &p, x, words) : wml_bert_step_lm_head(b, &p, x, words);
+    x = bert ? wml_bert_step_predict(j, &p, x, words) : wml_bert_step_lm_head(j, &p, x, words);
     wml_nn_leave(b);
     wml_step_outputs(b, &s, x);
 }
