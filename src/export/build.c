@@ -62,6 +62,17 @@ static void family_runs(struct wml_family_job *j)
     wml_nn_leave(b);
 }
 
+/* What a family made and nothing reads. */
+static void drop_dead_nodes(struct wml_graph *g)
+{
+    for (struct wml_node *n = g->last, *before; n; n = before) {
+        bool dead = true;
+        before = n->prev;
+        for (size_t i = 0; i < n->n_out && dead; i++) dead = !n->out[i] || wml_value_is_unused(n->out[i]);
+        if (dead) wml_node_remove(n);
+    }
+}
+
 bool wml_export_build(const struct wml_export_source *s, const struct wml_export_plan *p, const struct wml_family_task *task,
                       const struct wml_export_opts *o, struct wml_export_result *out, struct wml_err *err)
 {
@@ -74,6 +85,7 @@ bool wml_export_build(const struct wml_export_source *s, const struct wml_export
     bool ok = wml_nn_ok(&b);
     if (ok) {
         describe_io(&j);
+        drop_dead_nodes(b.g);
         wml_model_drop_unused(b.m);
         b.m->producer_name = WML_STR("winml");
         b.m->graph->name = WML_STR("main_graph");

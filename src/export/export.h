@@ -27,6 +27,9 @@ struct wml_export_plan {
 /* task NULL: what the config says. WML_E_UNSUPPORTED names the nearest family, WML_E_USAGE the tasks there are. */
 bool wml_export_plan(const struct wml_export_source *s, const char *task, struct wml_export_plan *out, struct wml_err *err);
 
+/* A model of that type can be built for that task. */
+bool wml_export_can(struct wml_str model_type, struct wml_str task);
+
 struct wml_export_opts {
     int64_t batch, opset;
     int64_t size[WML_SIZE_COUNT]; /* 0: not given */

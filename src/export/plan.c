@@ -119,3 +119,10 @@ bool wml_export_plan(const struct wml_export_source *s, const char *task, struct
     out->one = task_row(out->family, out->task);
     return out->one || no_task(out, out->task, err);
 }
+
+bool wml_export_can(struct wml_str model_type, struct wml_str task)
+{
+    const struct wml_family_type *type;
+    const struct wml_family *f = wml_family_find(model_type, &type);
+    return f && (task_row(f, task) || find_composite(f, task));
+}

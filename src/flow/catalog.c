@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "catalog/catalog.h"
+#include "export/export.h"
 #include "flow/flow.h"
 #include "flow/output.h"
 #include "os/file.h"
@@ -96,6 +97,12 @@ static void put_match(struct wml_item *row, const struct filter *f, const struct
     wml_buf_release(&text);
 }
 
+/* From weights, by this program. */
+static bool can_export(const struct wml_catalog_model *m)
+{
+    return !m->onnx_path && wml_export_can(wml_str(m->type), wml_str(m->task));
+}
+
 static void put_row(struct wml_item *table, const struct filter *f, const struct wml_catalog_model *m, bool match)
 {
     char size[32];
@@ -105,11 +112,13 @@ static void put_row(struct wml_item *table, const struct filter *f, const struct
     wml_item_cstr(row, "task", NULL, m->task);
     wml_item_cstr(row, NULL, "Size", size_text(m->size_mb, size));
     wml_item_cstr(row, "model_type", NULL, m->type);
+    wml_item_cstr(row, NULL, "Export", can_export(m) ? "yes" : "no");
     if (match) put_match(row, f, m);
     put_eps(row, m);
     wml_item_num(row, "size_mb", NULL, m->size_mb, 1, WML_SHOW_PLAIN);
     if (m->onnx_path) wml_item_cstr(row, "onnx_path", NULL, m->onnx_path);
     put_names(row, "precisions", m->precisions);
+    wml_item_bool(row, "exportable", NULL, can_export(m));
     struct wml_item *releases = wml_item_array(row, "releases", NULL);
     for (unsigned i = 0; wml_catalog_release(i); i++)
         if (m->releases >> i & 1) wml_item_cstr(releases, NULL, NULL, wml_catalog_release(i));
@@ -129,6 +138,7 @@ static void put_details(struct wml_item *root, const struct wml_catalog_model *m
         put_devices(&text, e->devices);
         wml_buf_char(&text, ')');
     }
+    wml_item_cstr(s, NULL, "Export", can_export(m) ? "yes, by `winml export`" : m->onnx_path ? "it is ONNX already" : "not by this version");
     wml_item_cstr(s, NULL, "Targets", wml_buf_text(&text));
     wml_item_cstr(s, NULL, "Recipes", m->precisions ? m->precisions : "none");
     if (m->onnx_path) wml_item_cstr(s, NULL, "ONNX file", m->onnx_path);
@@ -138,11 +148,11 @@ static void put_details(struct wml_item *root, const struct wml_catalog_model *m
 static struct wml_item *begin_table(struct wml_item *root, const struct filter *f, size_t n, bool *match)
 {
     static const struct wml_column plain[] = {
-        {.key = "model_id", .label = "Model"}, {.key = "task", .label = "Task"}, {.label = "Size", .right = true}, {.key = "model_type", .label = "Model type"}};
+        {.key = "model_id", .label = "Model"}, {.key = "task", .label = "Task"}, {.label = "Size", .right = true}, {.key = "model_type", .label = "Model type"}, {.label = "Export"}};
     static const struct wml_column devices[] = {
-        {.key = "model_id", .label = "Model"}, {.key = "task", .label = "Task"}, {.label = "Size", .right = true}, {.key = "model_type", .label = "Model type"}, {.label = "Devices"}};
+        {.key = "model_id", .label = "Model"}, {.key = "task", .label = "Task"}, {.label = "Size", .right = true}, {.key = "model_type", .label = "Model type"}, {.label = "Export"}, {.label = "Devices"}};
     static const struct wml_column eps[] = {
-        {.key = "model_id", .label = "Model"}, {.key = "task", .label = "Task"}, {.label = "Size", .right = true}, {.key = "model_type", .label = "Model type"}, {.label = "EPs"}};
+        {.key = "model_id", .label = "Model"}, {.key = "task", .label = "Task"}, {.label = "Size", .right = true}, {.key = "model_type", .label = "Model type"}, {.label = "Export"}, {.label = "EPs"}};
     static const struct wml_column none[] = {{.key = "model_id"}};
     struct wml_str title = wml_str("");
     char text[64];

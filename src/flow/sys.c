@@ -92,7 +92,7 @@ static void put_backends(struct wml_item *root, const struct wml_sysinfo *s, con
     wml_item_bool(openvino, "installed", NULL, openvino_ready);
     if (openvino_version) wml_item_cstr(openvino, "version", NULL, openvino_version);
     struct wml_item *ready = wml_item_object(root, "export_readiness", NULL);
-    wml_item_bool(ready, "onnx_export", NULL, false);
+    wml_item_bool(ready, "onnx_export", NULL, true); /* built in */
     wml_item_bool(ready, "qnn_ready", NULL, qnn_ready);
     wml_item_bool(ready, "openvino_ready", NULL, openvino_ready);
     if (!verbose) return;
