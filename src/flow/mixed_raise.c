@@ -144,6 +144,8 @@ static void raise_constant(struct raise *a, const struct wml_mixed_constant *c)
     if (!asked && (c->weight || !wide)) return;
     if (!asked && wide < all) v = split(a, v);
     struct wml_tensor_override *o = put(a, v, c->wide, NULL);
+    for (size_t i = 0; c->weight && i < o->channel.len; i++) /* NPUs take weights of 16 bits around zero only */
+        if (o->channel.at[i].symmetric < 0) o->channel.at[i].symmetric = 1;
     if (c->axis >= 0 && o->channel.len == 1) o->channel.at[0].has_axis = true, o->channel.at[0].axis = c->axis;
     a->count->constants++;
 }
