@@ -130,4 +130,4 @@ static const struct wml_family_task tasks[] = {
 static const struct wml_family_composite composites[] = {
     {"summarization", PARTS}, {"table-question-answering", PARTS}, {"translation", PARTS}, {NULL, {{NULL, NULL}}},
 };
-const struct wml_family wml_family_bart = {"bart", types, tasks, composites};
+const struct wml_family wml_family_bart = {.name = "bart", .type = types, .task = tasks, .composite = composites};

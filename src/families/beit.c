@@ -140,4 +140,4 @@ static const struct wml_family_task tasks[] = {
     {"image-feature-extraction", "Model", features},
     {NULL, NULL, NULL},
 };
-const struct wml_family wml_family_beit = {"beit", types, tasks, NULL};
+const struct wml_family wml_family_beit = {.name = "beit", .type = types, .task = tasks};

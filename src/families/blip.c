@@ -127,4 +127,4 @@ static const struct wml_family_composite composites[] = {
     {"image-to-text", {{"encoder", "image-feature-extraction"}, {"decoder", "text2text-generation"}, {NULL, NULL}}},
     {NULL, {{NULL, NULL}}},
 };
-const struct wml_family wml_family_blip = {"blip", types, tasks, composites};
+const struct wml_family wml_family_blip = {.name = "blip", .type = types, .task = tasks, .composite = composites};

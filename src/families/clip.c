@@ -90,4 +90,4 @@ static const struct wml_family_composite composites[] = {
     {"zero-shot-image-classification", {{"image-encoder", "image-feature-extraction"}, {"text-encoder", "feature-extraction"}, {NULL, NULL}}},
     {NULL, {{NULL, NULL}}},
 };
-const struct wml_family wml_family_clip = {"clip", types, tasks, composites};
+const struct wml_family wml_family_clip = {.name = "clip", .type = types, .task = tasks, .composite = composites};

@@ -96,4 +96,4 @@ static const struct wml_family_task tasks[] = {
     {"image-feature-extraction", "Model", features},
     {NULL, NULL, NULL},
 };
-const struct wml_family wml_family_convnext = {"convnext", types, tasks, NULL};
+const struct wml_family wml_family_convnext = {.name = "convnext", .type = types, .task = tasks};

@@ -254,26 +254,21 @@ static struct wml_value *predict(struct wml_family_job *j, const struct wml_bert
 
 static const struct wml_text_model model = {.params = params, .body = body, .pooled = pooled, .predict = predict};
 
-static void features(struct wml_family_job *j) { wml_text_features(j, &model); }
-static void fill_mask(struct wml_family_job *j) { wml_text_fill_mask(j, &model); }
-static void classes(struct wml_family_job *j) { wml_text_classes(j, &model); }
-static void token_classes(struct wml_family_job *j) { wml_text_token_classes(j, &model); }
-static void question(struct wml_family_job *j) { wml_text_question(j, &model); }
 static void choice(struct wml_family_job *j)
 {
-    if (strcmp(j->type->model_type, "deberta") != 0) wml_text_choice(j, &model);
+    if (strcmp(j->type->model_type, "deberta") != 0) wml_text_choice(j);
     else wml_nn_fail(j->nn, WML_E_USAGE, "deberta has no model for the task 'multiple-choice'; deberta-v2 has");
 }
 
 static const struct wml_family_type types[] = {
     {"deberta", "Deberta", "deberta"}, {"deberta-v2", "DebertaV2", "deberta"}, {NULL, NULL, NULL}};
 static const struct wml_family_task tasks[] = {
-    {"feature-extraction", "Model", features},
-    {"fill-mask", "ForMaskedLM", fill_mask},
-    {"text-classification", "ForSequenceClassification", classes},
-    {"token-classification", "ForTokenClassification", token_classes},
-    {"question-answering", "ForQuestionAnswering", question},
+    {"feature-extraction", "Model", wml_text_features},
+    {"fill-mask", "ForMaskedLM", wml_text_fill_mask},
+    {"text-classification", "ForSequenceClassification", wml_text_classes},
+    {"token-classification", "ForTokenClassification", wml_text_token_classes},
+    {"question-answering", "ForQuestionAnswering", wml_text_question},
     {"multiple-choice", "ForMultipleChoice", choice},
     {NULL, NULL, NULL},
 };
-const struct wml_family wml_family_deberta = {"deberta", types, tasks, NULL};
+const struct wml_family wml_family_deberta = {.name = "deberta", .type = types, .task = tasks, .own = &model};

@@ -114,4 +114,4 @@ static void depth(struct wml_family_job *j)
 
 static const struct wml_family_type types[] = {{"depth_anything", "DepthAnything", NULL}, {NULL, NULL, NULL}};
 static const struct wml_family_task tasks[] = {{"depth-estimation", "ForDepthEstimation", depth}, {NULL, NULL, NULL}};
-const struct wml_family wml_family_depth_anything = {"depth_anything", types, tasks, NULL};
+const struct wml_family wml_family_depth_anything = {.name = "depth_anything", .type = types, .task = tasks};

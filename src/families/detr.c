@@ -187,4 +187,4 @@ static const struct wml_family_task tasks[] = {
     {"image-feature-extraction", "Model", features},
     {NULL, NULL, NULL},
 };
-const struct wml_family wml_family_detr = {"detr", types, tasks, NULL};
+const struct wml_family wml_family_detr = {.name = "detr", .type = types, .task = tasks};

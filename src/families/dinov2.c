@@ -141,4 +141,4 @@ static const struct wml_family_task tasks[] = {
     {"image-classification", "ForImageClassification", classification},
     {NULL, NULL, NULL},
 };
-const struct wml_family wml_family_dinov2 = {"dinov2", types, tasks, NULL};
+const struct wml_family wml_family_dinov2 = {.name = "dinov2", .type = types, .task = tasks};

@@ -17,21 +17,5 @@ static const struct wml_text_model model = {
     .params = params, .body = wml_bert_projected_body, .pooled = wml_text_summary, .classify = classify, .predict = wml_text_generator,
 };
 
-static void features(struct wml_family_job *j) { wml_text_features(j, &model); }
-static void fill_mask(struct wml_family_job *j) { wml_text_fill_mask(j, &model); }
-static void classes(struct wml_family_job *j) { wml_text_classes(j, &model); }
-static void token_classes(struct wml_family_job *j) { wml_text_token_classes(j, &model); }
-static void question(struct wml_family_job *j) { wml_text_question(j, &model); }
-static void choice(struct wml_family_job *j) { wml_text_choice(j, &model); }
-
 static const struct wml_family_type types[] = {{"electra", "Electra", "electra"}, {NULL, NULL, NULL}};
-static const struct wml_family_task tasks[] = {
-    {"feature-extraction", "Model", features},
-    {"fill-mask", "ForMaskedLM", fill_mask},
-    {"text-classification", "ForSequenceClassification", classes},
-    {"token-classification", "ForTokenClassification", token_classes},
-    {"question-answering", "ForQuestionAnswering", question},
-    {"multiple-choice", "ForMultipleChoice", choice},
-    {NULL, NULL, NULL},
-};
-const struct wml_family wml_family_electra = {"electra", types, tasks, NULL};
+const struct wml_family wml_family_electra = {.name = "electra", .type = types, .task = wml_text_tasks, .own = &model};

@@ -129,17 +129,12 @@ static const struct wml_text_model model = {
     .params = params, .body = body, .classify = wml_text_classify_first, .predict = wml_text_lm_head,
 };
 
-static void features(struct wml_family_job *j) { wml_text_features(j, &model); }
-static void fill_mask(struct wml_family_job *j) { wml_text_fill_mask(j, &model); }
-static void classes(struct wml_family_job *j) { wml_text_classes(j, &model); }
-static void token_classes(struct wml_family_job *j) { wml_text_token_classes(j, &model); }
-
 static const struct wml_family_type types[] = {{"esm", "Esm", "esm"}, {NULL, NULL, NULL}};
 static const struct wml_family_task tasks[] = {
-    {"feature-extraction", "Model", features},
-    {"fill-mask", "ForMaskedLM", fill_mask},
-    {"text-classification", "ForSequenceClassification", classes},
-    {"token-classification", "ForTokenClassification", token_classes},
+    {"feature-extraction", "Model", wml_text_features},
+    {"fill-mask", "ForMaskedLM", wml_text_fill_mask},
+    {"text-classification", "ForSequenceClassification", wml_text_classes},
+    {"token-classification", "ForTokenClassification", wml_text_token_classes},
     {NULL, NULL, NULL},
 };
-const struct wml_family wml_family_esm = {"esm", types, tasks, NULL};
+const struct wml_family wml_family_esm = {.name = "esm", .type = types, .task = tasks, .own = &model};

@@ -45,6 +45,7 @@ struct wml_family {
     const struct wml_family_type *type; /* ends with model_type NULL */
     const struct wml_family_task *task; /* ends with task NULL; the first is the default */
     const struct wml_family_composite *composite; /* ends with task NULL; NULL: none */
+    const void *own; /* what the functions of its tasks need beside the job, where families share them */
 };
 
 /* A size the user gives for an input, else the family's own. */

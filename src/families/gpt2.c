@@ -152,4 +152,4 @@ static const struct wml_family_task tasks[] = {
     {"feature-extraction", "Model", features},
     {NULL, NULL, NULL},
 };
-const struct wml_family wml_family_gpt2 = {"gpt2", types, tasks, NULL};
+const struct wml_family wml_family_gpt2 = {.name = "gpt2", .type = types, .task = tasks};

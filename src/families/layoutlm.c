@@ -52,20 +52,14 @@ static const struct wml_text_model model = {
     .params = params, .inputs = inputs, .body = body, .pooled = wml_bert_pooled, .predict = wml_bert_predict,
 };
 
-static void features(struct wml_family_job *j) { wml_text_features(j, &model); }
-static void fill_mask(struct wml_family_job *j) { wml_text_fill_mask(j, &model); }
-static void classes(struct wml_family_job *j) { wml_text_classes(j, &model); }
-static void token_classes(struct wml_family_job *j) { wml_text_token_classes(j, &model); }
-static void question(struct wml_family_job *j) { wml_text_question(j, &model); }
-
 static const struct wml_family_type types[] = {{"layoutlm", "LayoutLM", "layoutlm"}, {NULL, NULL, NULL}};
 static const struct wml_family_task tasks[] = {
-    {"feature-extraction", "Model", features},
-    {"fill-mask", "ForMaskedLM", fill_mask},
-    {"text-classification", "ForSequenceClassification", classes},
-    {"token-classification", "ForTokenClassification", token_classes},
-    {"question-answering", "ForQuestionAnswering", question},
-    {"document-question-answering", "ForQuestionAnswering", question},
+    {"feature-extraction", "Model", wml_text_features},
+    {"fill-mask", "ForMaskedLM", wml_text_fill_mask},
+    {"text-classification", "ForSequenceClassification", wml_text_classes},
+    {"token-classification", "ForTokenClassification", wml_text_token_classes},
+    {"question-answering", "ForQuestionAnswering", wml_text_question},
+    {"document-question-answering", "ForQuestionAnswering", wml_text_question},
     {NULL, NULL, NULL},
 };
-const struct wml_family wml_family_layoutlm = {"layoutlm", types, tasks, NULL};
+const struct wml_family wml_family_layoutlm = {.name = "layoutlm", .type = types, .task = tasks, .own = &model};

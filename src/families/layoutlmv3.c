@@ -216,9 +216,6 @@ static const struct wml_text_model model = {
     .params = params, .inputs = inputs, .body = body, .classify = wml_text_classify_first,
 };
 
-static void features(struct wml_family_job *j) { wml_text_features(j, &model); }
-static void classes(struct wml_family_job *j) { wml_text_classes(j, &model); }
-
 static void token_classes(struct wml_family_job *j)
 {
     struct wml_nn *b = j->nn;
@@ -240,11 +237,11 @@ static void question(struct wml_family_job *j)
 
 static const struct wml_family_type types[] = {{"layoutlmv3", "LayoutLMv3", "layoutlmv3"}, {NULL, NULL, NULL}};
 static const struct wml_family_task tasks[] = {
-    {"feature-extraction", "Model", features},
-    {"text-classification", "ForSequenceClassification", classes},
+    {"feature-extraction", "Model", wml_text_features},
+    {"text-classification", "ForSequenceClassification", wml_text_classes},
     {"token-classification", "ForTokenClassification", token_classes},
     {"question-answering", "ForQuestionAnswering", question},
     {"document-question-answering", "ForQuestionAnswering", question},
     {NULL, NULL, NULL},
 };
-const struct wml_family wml_family_layoutlmv3 = {"layoutlmv3", types, tasks, NULL};
+const struct wml_family wml_family_layoutlmv3 = {.name = "layoutlmv3", .type = types, .task = tasks, .own = &model};

@@ -10,4 +10,4 @@ static const struct wml_family_task tasks[] = {
     {"feature-extraction", "Model", wml_llama_features},
     {NULL, NULL, NULL},
 };
-const struct wml_family wml_family_llama = {"llama", types, tasks, NULL};
+const struct wml_family wml_family_llama = {.name = "llama", .type = types, .task = tasks};

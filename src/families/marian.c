@@ -35,4 +35,4 @@ static const struct wml_family_composite composites[] = {
     {"translation", {{"encoder", "feature-extraction"}, {"decoder", "text2text-generation"}, {NULL, NULL}}},
     {NULL, {{NULL, NULL}}},
 };
-const struct wml_family wml_family_marian = {"marian", types, tasks, composites};
+const struct wml_family wml_family_marian = {.name = "marian", .type = types, .task = tasks, .composite = composites};

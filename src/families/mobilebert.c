@@ -182,23 +182,15 @@ static struct wml_value *predict(struct wml_family_job *j, const struct wml_bert
 
 static const struct wml_text_model model = {.params = params, .body = body, .pooled = pooled, .predict = predict};
 
-static void features(struct wml_family_job *j) { wml_text_features(j, &model); }
-static void fill_mask(struct wml_family_job *j) { wml_text_fill_mask(j, &model); }
-static void classes(struct wml_family_job *j) { wml_text_classes(j, &model); }
-static void next_sentence(struct wml_family_job *j) { wml_text_next_sentence(j, &model); }
-static void token_classes(struct wml_family_job *j) { wml_text_token_classes(j, &model); }
-static void question(struct wml_family_job *j) { wml_text_question(j, &model); }
-static void choice(struct wml_family_job *j) { wml_text_choice(j, &model); }
-
 static const struct wml_family_type types[] = {{"mobilebert", "MobileBert", "mobilebert"}, {NULL, NULL, NULL}};
 static const struct wml_family_task tasks[] = {
-    {"feature-extraction", "Model", features},
-    {"fill-mask", "ForMaskedLM", fill_mask},
-    {"text-classification", "ForSequenceClassification", classes},
-    {"next-sentence-prediction", "ForNextSentencePrediction", next_sentence},
-    {"token-classification", "ForTokenClassification", token_classes},
-    {"question-answering", "ForQuestionAnswering", question},
-    {"multiple-choice", "ForMultipleChoice", choice},
+    {"feature-extraction", "Model", wml_text_features},
+    {"fill-mask", "ForMaskedLM", wml_text_fill_mask},
+    {"text-classification", "ForSequenceClassification", wml_text_classes},
+    {"next-sentence-prediction", "ForNextSentencePrediction", wml_text_next_sentence},
+    {"token-classification", "ForTokenClassification", wml_text_token_classes},
+    {"question-answering", "ForQuestionAnswering", wml_text_question},
+    {"multiple-choice", "ForMultipleChoice", wml_text_choice},
     {NULL, NULL, NULL},
 };
-const struct wml_family wml_family_mobilebert = {"mobilebert", types, tasks, NULL};
+const struct wml_family wml_family_mobilebert = {.name = "mobilebert", .type = types, .task = tasks, .own = &model};

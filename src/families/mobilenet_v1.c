@@ -52,4 +52,4 @@ static const struct wml_family_task tasks[] = {
     {"image-feature-extraction", "Model", features},
     {NULL, NULL, NULL},
 };
-const struct wml_family wml_family_mobilenet_v1 = {"mobilenet_v1", types, tasks, NULL};
+const struct wml_family wml_family_mobilenet_v1 = {.name = "mobilenet_v1", .type = types, .task = tasks};

@@ -142,4 +142,4 @@ static const struct wml_family_task tasks[] = {
     {"image-segmentation", "ForSemanticSegmentation", segmentation},
     {NULL, NULL, NULL},
 };
-const struct wml_family wml_family_mobilenet_v2 = {"mobilenet_v2", types, tasks, NULL};
+const struct wml_family wml_family_mobilenet_v2 = {.name = "mobilenet_v2", .type = types, .task = tasks};

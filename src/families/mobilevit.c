@@ -156,4 +156,4 @@ static const struct wml_family_task tasks[] = {
     {"image-feature-extraction", "Model", features},
     {NULL, NULL, NULL},
 };
-const struct wml_family wml_family_mobilevit = {"mobilevit", types, tasks, NULL};
+const struct wml_family wml_family_mobilevit = {.name = "mobilevit", .type = types, .task = tasks};

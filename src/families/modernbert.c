@@ -184,18 +184,14 @@ static void choice(struct wml_family_job *j)
     wml_text_chosen(j->nn, &t, wml_nn_linear(j->nn, head(j, &p, x), "classifier", 1));
 }
 
-static void features(struct wml_family_job *j) { wml_text_features(j, &model); }
-static void fill_mask(struct wml_family_job *j) { wml_text_fill_mask(j, &model); }
-static void token_classes(struct wml_family_job *j) { wml_text_token_classes(j, &model); }
-
 static const struct wml_family_type types[] = {{"modernbert", "ModernBert", "model"}, {NULL, NULL, NULL}};
 static const struct wml_family_task tasks[] = {
-    {"feature-extraction", "Model", features},
-    {"fill-mask", "ForMaskedLM", fill_mask},
+    {"feature-extraction", "Model", wml_text_features},
+    {"fill-mask", "ForMaskedLM", wml_text_fill_mask},
     {"text-classification", "ForSequenceClassification", classes},
-    {"token-classification", "ForTokenClassification", token_classes},
+    {"token-classification", "ForTokenClassification", wml_text_token_classes},
     {"question-answering", "ForQuestionAnswering", question},
     {"multiple-choice", "ForMultipleChoice", choice},
     {NULL, NULL, NULL},
 };
-const struct wml_family wml_family_modernbert = {"modernbert", types, tasks, NULL};
+const struct wml_family wml_family_modernbert = {.name = "modernbert", .type = types, .task = tasks, .own = &model};

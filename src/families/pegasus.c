@@ -57,4 +57,4 @@ static const struct wml_family_composite composites[] = {
     {"translation", {{"encoder", "feature-extraction"}, {"decoder", "text2text-generation"}, {NULL, NULL}}},
     {NULL, {{NULL, NULL}}},
 };
-const struct wml_family wml_family_pegasus = {"pegasus", types, tasks, composites};
+const struct wml_family wml_family_pegasus = {.name = "pegasus", .type = types, .task = tasks, .composite = composites};

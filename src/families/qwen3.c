@@ -31,4 +31,4 @@ static const struct wml_family_composite composites[] = {
     {"text-generation", {{"decoder_prefill", "feature-extraction"}, {"decoder_gen", "text2text-generation"}, {NULL, NULL}}},
     {NULL, {{NULL, NULL}}},
 };
-const struct wml_family wml_family_qwen3 = {"qwen3", types, tasks, composites};
+const struct wml_family wml_family_qwen3 = {.name = "qwen3", .type = types, .task = tasks, .composite = composites};

@@ -115,4 +115,4 @@ static const struct wml_family_task tasks[] = {
     {"image-feature-extraction", "Model", features},
     {NULL, NULL, NULL},
 };
-const struct wml_family wml_family_resnet = {"resnet", types, tasks, NULL};
+const struct wml_family wml_family_resnet = {.name = "resnet", .type = types, .task = tasks};

@@ -16,13 +16,6 @@ static const struct wml_text_model model = {
     .params = params, .body = wml_bert_body, .pooled = wml_bert_pooled, .classify = wml_text_classify_first, .predict = wml_text_lm_head,
 };
 
-static void features(struct wml_family_job *j) { wml_text_features(j, &model); }
-static void fill_mask(struct wml_family_job *j) { wml_text_fill_mask(j, &model); }
-static void classes(struct wml_family_job *j) { wml_text_classes(j, &model); }
-static void token_classes(struct wml_family_job *j) { wml_text_token_classes(j, &model); }
-static void question(struct wml_family_job *j) { wml_text_question(j, &model); }
-static void choice(struct wml_family_job *j) { wml_text_choice(j, &model); }
-
 static const struct wml_family_type types[] = {
     {"roberta", "Roberta", "roberta"},
     {"xlm-roberta", "XLMRoberta", "roberta"},
@@ -31,13 +24,4 @@ static const struct wml_family_type types[] = {
     {"ibert", "IBert", "ibert"},
     {NULL, NULL, NULL},
 };
-static const struct wml_family_task tasks[] = {
-    {"feature-extraction", "Model", features},
-    {"fill-mask", "ForMaskedLM", fill_mask},
-    {"text-classification", "ForSequenceClassification", classes},
-    {"token-classification", "ForTokenClassification", token_classes},
-    {"question-answering", "ForQuestionAnswering", question},
-    {"multiple-choice", "ForMultipleChoice", choice},
-    {NULL, NULL, NULL},
-};
-const struct wml_family wml_family_roberta = {"roberta", types, tasks, NULL};
+const struct wml_family wml_family_roberta = {.name = "roberta", .type = types, .task = wml_text_tasks, .own = &model};

@@ -90,21 +90,5 @@ static const struct wml_text_model model = {
     .params = params, .body = body, .pooled = wml_text_summary_last, .classify = wml_text_classify_act, .predict = wml_bert_predict,
 };
 
-static void features(struct wml_family_job *j) { wml_text_features(j, &model); }
-static void fill_mask(struct wml_family_job *j) { wml_text_fill_mask(j, &model); }
-static void classes(struct wml_family_job *j) { wml_text_classes(j, &model); }
-static void token_classes(struct wml_family_job *j) { wml_text_token_classes(j, &model); }
-static void question(struct wml_family_job *j) { wml_text_question(j, &model); }
-static void choice(struct wml_family_job *j) { wml_text_choice(j, &model); }
-
 static const struct wml_family_type types[] = {{"roformer", "RoFormer", "roformer"}, {NULL, NULL, NULL}};
-static const struct wml_family_task tasks[] = {
-    {"feature-extraction", "Model", features},
-    {"fill-mask", "ForMaskedLM", fill_mask},
-    {"text-classification", "ForSequenceClassification", classes},
-    {"token-classification", "ForTokenClassification", token_classes},
-    {"question-answering", "ForQuestionAnswering", question},
-    {"multiple-choice", "ForMultipleChoice", choice},
-    {NULL, NULL, NULL},
-};
-const struct wml_family wml_family_roformer = {"roformer", types, tasks, NULL};
+const struct wml_family wml_family_roformer = {.name = "roformer", .type = types, .task = wml_text_tasks, .own = &model};

@@ -73,4 +73,4 @@ static const struct wml_family_composite composites[] = {
     {"prompted-mask-generation", {{"vision-encoder", "image-feature-extraction"}, {"prompt-decoder", "mask-generation"}, {NULL, NULL}}},
     {NULL, {{NULL, NULL}}},
 };
-const struct wml_family wml_family_sam = {"sam", types, tasks, composites};
+const struct wml_family wml_family_sam = {.name = "sam", .type = types, .task = tasks, .composite = composites};

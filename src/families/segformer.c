@@ -167,4 +167,4 @@ static const struct wml_family_task tasks[] = {
     {"image-feature-extraction", "Model", features},
     {NULL, NULL, NULL},
 };
-const struct wml_family wml_family_segformer = {"segformer", types, tasks, NULL};
+const struct wml_family wml_family_segformer = {.name = "segformer", .type = types, .task = tasks};

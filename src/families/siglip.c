@@ -132,4 +132,4 @@ static const struct wml_family_composite composites[] = {
     {"zero-shot-image-classification", {{"image-encoder", "image-feature-extraction"}, {"text-encoder", "feature-extraction"}, {NULL, NULL}}},
     {NULL, {{NULL, NULL}}},
 };
-const struct wml_family wml_family_siglip = {"siglip", types, tasks, composites};
+const struct wml_family wml_family_siglip = {.name = "siglip", .type = types, .task = tasks, .composite = composites};

@@ -192,22 +192,25 @@ static struct wml_value *encoder(struct wml_family_job *j, const struct wml_swin
     return x;
 }
 
-void wml_swin_features(struct wml_family_job *j, const struct wml_swin_kind *kind)
+void wml_swin_features(struct wml_family_job *j)
 {
+    const struct wml_swin_kind *kind = j->family->own;
     const struct wml_swin p = params_for(j);
     wml_nn_output(j->nn, "last_hidden_state", wml_swin_body(j->nn, &p, wml_family_pixels(j, 224), kind));
 }
 
-void wml_swin_classification(struct wml_family_job *j, const struct wml_swin_kind *kind)
+void wml_swin_classification(struct wml_family_job *j)
 {
+    const struct wml_swin_kind *kind = j->family->own;
     struct wml_nn *b = j->nn;
     const struct wml_swin p = params_for(j);
     struct wml_value *x = wml_nn_reduce(b, "ReduceMean", encoder(j, &p, kind), WML_DIMS(1), false);
     wml_nn_output(b, "logits", wml_nn_linear(b, x, "classifier", wml_cfg_labels(j, j->cfg)));
 }
 
-void wml_swin_masked_image(struct wml_family_job *j, const struct wml_swin_kind *kind)
+void wml_swin_masked_image(struct wml_family_job *j)
 {
+    const struct wml_swin_kind *kind = j->family->own;
     struct wml_nn *b = j->nn;
     const struct wml_swin p = params_for(j);
     const int64_t stride = wml_cfg_size(j, j->cfg, "encoder_stride", 32), channels = wml_cfg_size(j, j->cfg, "num_channels", 3);

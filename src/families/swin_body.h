@@ -44,8 +44,8 @@ struct wml_value *wml_swin_feed_forward(struct wml_nn *b, const struct wml_swin_
 struct wml_value *wml_swin_bias(struct wml_nn *b, const struct wml_swin_block *k, const float *table, int64_t window);
 int64_t wml_swin_last_width(const struct wml_swin *p);
 /* What both types can do. */
-void wml_swin_classification(struct wml_family_job *j, const struct wml_swin_kind *kind);
-void wml_swin_features(struct wml_family_job *j, const struct wml_swin_kind *kind);
-void wml_swin_masked_image(struct wml_family_job *j, const struct wml_swin_kind *kind);
+void wml_swin_classification(struct wml_family_job *j);
+void wml_swin_features(struct wml_family_job *j);
+void wml_swin_masked_image(struct wml_family_job *j);
 
 #endif

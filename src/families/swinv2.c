@@ -83,15 +83,11 @@ static struct wml_value *block(struct wml_nn *b, const struct wml_swin_block *k,
 
 static const struct wml_swin_kind kind = {.block = block, .attend = attend};
 
-static void classification(struct wml_family_job *j) { wml_swin_classification(j, &kind); }
-static void features(struct wml_family_job *j) { wml_swin_features(j, &kind); }
-static void masked_image(struct wml_family_job *j) { wml_swin_masked_image(j, &kind); }
-
 static const struct wml_family_type types[] = {{"swinv2", "Swinv2", "swinv2"}, {NULL, NULL, NULL}};
 static const struct wml_family_task tasks[] = {
-    {"image-classification", "ForImageClassification", classification},
-    {"image-feature-extraction", "Model", features},
-    {"masked-im", "ForMaskedImageModeling", masked_image},
+    {"image-classification", "ForImageClassification", wml_swin_classification},
+    {"image-feature-extraction", "Model", wml_swin_features},
+    {"masked-im", "ForMaskedImageModeling", wml_swin_masked_image},
     {NULL, NULL, NULL},
 };
-const struct wml_family wml_family_swinv2 = {"swinv2", types, tasks, NULL};
+const struct wml_family wml_family_swinv2 = {.name = "swinv2", .type = types, .task = tasks, .own = &kind};

@@ -169,4 +169,4 @@ static const struct wml_family_composite composites[] = {
     {"summarization", {{"encoder", "feature-extraction"}, {"decoder", "text2text-generation"}, {NULL, NULL}}},
     {NULL, {{NULL, NULL}}},
 };
-const struct wml_family wml_family_t5 = {"t5", types, tasks, composites};
+const struct wml_family wml_family_t5 = {.name = "t5", .type = types, .task = tasks, .composite = composites};

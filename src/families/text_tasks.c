@@ -23,21 +23,24 @@ static struct wml_value *encoded(struct wml_family_job *j, const struct wml_text
     return wml_text_encode(j, m, p, &t);
 }
 
-void wml_text_features(struct wml_family_job *j, const struct wml_text_model *m)
+void wml_text_features(struct wml_family_job *j)
 {
+    const struct wml_text_model *m = j->family->own;
     const struct wml_bert p = m->params(j);
     const struct wml_text t = inputs(j, m, &p, false);
     wml_nn_output(j->nn, "last_hidden_state", m->body(j, &p, &t));
 }
 
-void wml_text_fill_mask(struct wml_family_job *j, const struct wml_text_model *m)
+void wml_text_fill_mask(struct wml_family_job *j)
 {
+    const struct wml_text_model *m = j->family->own;
     const struct wml_bert p = m->params(j);
     wml_nn_output(j->nn, "logits", m->predict(j, &p, encoded(j, m, &p)));
 }
 
-void wml_text_classes(struct wml_family_job *j, const struct wml_text_model *m)
+void wml_text_classes(struct wml_family_job *j)
 {
+    const struct wml_text_model *m = j->family->own;
     const struct wml_bert p = m->params(j);
     struct wml_value *x = encoded(j, m, &p);
     x = m->classify ? m->classify(j, &p, x) : wml_nn_linear(j->nn, m->pooled(j, &p, x), "classifier", wml_cfg_labels(j, j->cfg));
@@ -45,8 +48,9 @@ void wml_text_classes(struct wml_family_job *j, const struct wml_text_model *m)
 }
 
 /* Does the second text follow the first: BERT's other task of training. */
-void wml_text_next_sentence(struct wml_family_job *j, const struct wml_text_model *m)
+void wml_text_next_sentence(struct wml_family_job *j)
 {
+    const struct wml_text_model *m = j->family->own;
     const struct wml_bert p = m->params(j);
     struct wml_value *x = m->pooled(j, &p, encoded(j, m, &p));
     wml_nn_enter(j->nn, "*OnlyNSPHead", "cls");
@@ -55,8 +59,9 @@ void wml_text_next_sentence(struct wml_family_job *j, const struct wml_text_mode
     wml_nn_output(j->nn, "logits", x);
 }
 
-void wml_text_token_classes(struct wml_family_job *j, const struct wml_text_model *m)
+void wml_text_token_classes(struct wml_family_job *j)
 {
+    const struct wml_text_model *m = j->family->own;
     const struct wml_bert p = m->params(j);
     struct wml_value *x = encoded(j, m, &p);
     if (m->tokens) x = m->tokens(j, &p, x);
@@ -71,8 +76,9 @@ void wml_text_answers(struct wml_nn *b, struct wml_value *x)
     wml_nn_output(b, "end_logits", wml_nn_squeeze(b, part[1], WML_DIMS(-1)));
 }
 
-void wml_text_question(struct wml_family_job *j, const struct wml_text_model *m)
+void wml_text_question(struct wml_family_job *j)
 {
+    const struct wml_text_model *m = j->family->own;
     const struct wml_bert p = m->params(j);
     wml_text_answers(j->nn, wml_nn_linear(j->nn, encoded(j, m, &p), "qa_outputs", 2));
 }
@@ -85,12 +91,23 @@ void wml_text_chosen(struct wml_nn *b, const struct wml_text *t, struct wml_valu
     wml_nn_output(b, "logits", x);
 }
 
-void wml_text_choice(struct wml_family_job *j, const struct wml_text_model *m)
+void wml_text_choice(struct wml_family_job *j)
 {
+    const struct wml_text_model *m = j->family->own;
     const struct wml_bert p = m->params(j);
     const struct wml_text t = inputs(j, m, &p, true);
     wml_text_chosen(j->nn, &t, wml_nn_linear(j->nn, m->pooled(j, &p, wml_text_encode(j, m, &p, &t)), "classifier", 1));
 }
+
+const struct wml_family_task wml_text_tasks[] = {
+    {"feature-extraction", "Model", wml_text_features},
+    {"fill-mask", "ForMaskedLM", wml_text_fill_mask},
+    {"text-classification", "ForSequenceClassification", wml_text_classes},
+    {"token-classification", "ForTokenClassification", wml_text_token_classes},
+    {"question-answering", "ForQuestionAnswering", wml_text_question},
+    {"multiple-choice", "ForMultipleChoice", wml_text_choice},
+    {NULL, NULL, NULL},
+};
 
 /* ------------------------------------------------------------------- heads */
 

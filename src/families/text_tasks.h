@@ -1,8 +1,8 @@
 /* families/text_tasks.h - the tasks of text encoders. Families differ in their body and in layers of their heads; each
- * names its own here and has one line per task:
+ * names its own in a struct wml_text_model, which its descriptor has as `own`:
  *
  *     static const struct wml_text_model model = {.params = params, .body = wml_bert_body, .pooled = wml_bert_pooled, ...};
- *     static void fill_mask(struct wml_family_job *j) { wml_text_fill_mask(j, &model); }
+ *     const struct wml_family wml_family_electra = {.name = "electra", .type = types, .task = wml_text_tasks, .own = &model};
  */
 #ifndef WML_FAMILIES_TEXT_TASKS_H
 #define WML_FAMILIES_TEXT_TASKS_H
@@ -23,13 +23,16 @@ struct wml_text_model {
     struct wml_value *(*tokens)(struct wml_family_job *j, const struct wml_bert *p, struct wml_value *x);
 };
 
-void wml_text_features(struct wml_family_job *j, const struct wml_text_model *m);
-void wml_text_fill_mask(struct wml_family_job *j, const struct wml_text_model *m);
-void wml_text_classes(struct wml_family_job *j, const struct wml_text_model *m);
-void wml_text_next_sentence(struct wml_family_job *j, const struct wml_text_model *m);
-void wml_text_token_classes(struct wml_family_job *j, const struct wml_text_model *m);
-void wml_text_question(struct wml_family_job *j, const struct wml_text_model *m);
-void wml_text_choice(struct wml_family_job *j, const struct wml_text_model *m);
+void wml_text_features(struct wml_family_job *j);
+void wml_text_fill_mask(struct wml_family_job *j);
+void wml_text_classes(struct wml_family_job *j);
+void wml_text_next_sentence(struct wml_family_job *j);
+void wml_text_token_classes(struct wml_family_job *j);
+void wml_text_question(struct wml_family_job *j);
+void wml_text_choice(struct wml_family_job *j);
+
+/* Of the families that have all of these but next-sentence-prediction. */
+extern const struct wml_family_task wml_text_tasks[];
 
 /* A text encoder inside of a model with a head. */
 struct wml_value *wml_text_encode(struct wml_family_job *j, const struct wml_text_model *m, const struct wml_bert *p,

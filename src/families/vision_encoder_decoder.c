@@ -137,4 +137,4 @@ static const struct wml_family_composite composites[] = {
     {"image-to-text", {{"encoder", "image-feature-extraction"}, {"decoder", "text2text-generation"}, {NULL, NULL}}},
     {NULL, {{NULL, NULL}}},
 };
-const struct wml_family wml_family_vision_encoder_decoder = {"vision_encoder_decoder", types, tasks, composites};
+const struct wml_family wml_family_vision_encoder_decoder = {.name = "vision_encoder_decoder", .type = types, .task = tasks, .composite = composites};

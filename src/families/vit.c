@@ -73,4 +73,4 @@ static const struct wml_family_task tasks[] = {
     {"masked-im", "ForMaskedImageModeling", masked_image},
     {NULL, NULL, NULL},
 };
-const struct wml_family wml_family_vit = {"vit", types, tasks, NULL};
+const struct wml_family wml_family_vit = {.name = "vit", .type = types, .task = tasks};

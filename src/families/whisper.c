@@ -118,4 +118,4 @@ static const struct wml_family_composite composites[] = {
     {"", {{"encoder", "feature-extraction"}, {"decoder", "text2text-generation"}, {NULL, NULL}}},
     {NULL, {{NULL, NULL}}},
 };
-const struct wml_family wml_family_whisper = {"whisper", types, tasks, composites};
+const struct wml_family wml_family_whisper = {.name = "whisper", .type = types, .task = tasks, .composite = composites};

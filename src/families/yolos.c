@@ -85,4 +85,4 @@ static const struct wml_family_task tasks[] = {
     {"image-feature-extraction", "Model", features},
     {NULL, NULL, NULL},
 };
-const struct wml_family wml_family_yolos = {"yolos", types, tasks, NULL};
+const struct wml_family wml_family_yolos = {.name = "yolos", .type = types, .task = tasks};
