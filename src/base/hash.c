@@ -1,5 +1,5 @@
 /* base/hash.c - hash of 8-byte words by multiply-and-fold, and SHA-256 (FIPS 180-4). */
-#include "base/hash.h"
+#include "base/hash_block.h"
 
 static uint64_t load64(const unsigned char *p)
 {
@@ -52,7 +52,7 @@ static uint32_t rotr(uint32_t v, int n)
     return v >> n | v << (32 - n);
 }
 
-static void sha_block(uint32_t h[8], const unsigned char *p)
+static void sha_block(uint32_t *h, const unsigned char *p)
 {
     uint32_t w[64];
     for (int i = 0; i < 16; i++)
@@ -88,29 +88,12 @@ void wml_sha256_init(struct wml_sha256 *s)
 
 void wml_sha256_add(struct wml_sha256 *s, const void *bytes, size_t n)
 {
-    const unsigned char *p = bytes;
-    size_t have = (size_t)(s->n % 64);
-    s->n += n;
-    if (have) {
-        size_t take = WML_MIN(n, 64 - have);
-        memcpy(s->block + have, p, take);
-        p += take;
-        n -= take;
-        if (have + take < 64) return;
-        sha_block(s->h, s->block);
-    }
-    for (; n >= 64; p += 64, n -= 64) sha_block(s->h, p);
-    if (n) memcpy(s->block, p, n);
+    wml_hash_blocks(s->h, s->block, &s->n, bytes, n, sha_block);
 }
 
 void wml_sha256_end(struct wml_sha256 *s, unsigned char digest[32])
 {
-    uint64_t bits = s->n * 8;
-    unsigned char pad[72] = {0x80};
-    size_t have = (size_t)(s->n % 64);
-    size_t n = (have < 56 ? 56 : 120) - have;
-    for (int i = 0; i < 8; i++) pad[n + (size_t)i] = (unsigned char)(bits >> (56 - 8 * i));
-    wml_sha256_add(s, pad, n + 8);
+    wml_hash_pad(s->h, s->block, &s->n, sha_block);
     for (int i = 0; i < 32; i++) digest[i] = (unsigned char)(s->h[i / 4] >> (24 - 8 * (i % 4)));
 }
 

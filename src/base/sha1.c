@@ -1,12 +1,12 @@
 /* base/sha1.c - SHA-1 (FIPS 180-4). */
-#include "base/hash.h"
+#include "base/hash_block.h"
 
 static uint32_t rotl(uint32_t v, int n)
 {
     return v << n | v >> (32 - n);
 }
 
-static void block(uint32_t h[5], const unsigned char *p)
+static void block(uint32_t *h, const unsigned char *p)
 {
     uint32_t w[80], a = h[0], b = h[1], c = h[2], d = h[3], e = h[4];
     for (int i = 0; i < 16; i++)
@@ -38,28 +38,12 @@ void wml_sha1_init(struct wml_sha1 *s)
 
 void wml_sha1_add(struct wml_sha1 *s, const void *bytes, size_t n)
 {
-    const unsigned char *p = bytes;
-    size_t have = (size_t)(s->n % 64);
-    s->n += n;
-    if (have) {
-        size_t take = WML_MIN(n, 64 - have);
-        memcpy(s->block + have, p, take);
-        p += take;
-        n -= take;
-        if (have + take < 64) return;
-        block(s->h, s->block);
-    }
-    for (; n >= 64; p += 64, n -= 64) block(s->h, p);
-    if (n) memcpy(s->block, p, n);
+    wml_hash_blocks(s->h, s->block, &s->n, bytes, n, block);
 }
 
 void wml_sha1_hex(struct wml_sha1 *s, char hex[WML_SHA1_HEX])
 {
-    uint64_t bits = s->n * 8;
-    unsigned char pad[72] = {0x80};
-    size_t have = (size_t)(s->n % 64), n = (have < 56 ? 56 : 120) - have;
-    for (int i = 0; i < 8; i++) pad[n + (size_t)i] = (unsigned char)(bits >> (56 - 8 * i));
-    wml_sha1_add(s, pad, n + 8);
+    wml_hash_pad(s->h, s->block, &s->n, block);
     for (int i = 0; i < 40; i++) hex[i] = "0123456789abcdef"[s->h[i / 8] >> (28 - 4 * (i % 8)) & 15];
     hex[40] = '\0';
 }
