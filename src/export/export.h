@@ -55,7 +55,5 @@ struct wml_str wml_task_canonical(struct wml_str task);
 /* Of a class name, "BertForMaskedLM" -> "fill-mask"; NULL: it says nothing. */
 const char *wml_task_of_class(struct wml_str class_name);
 bool wml_task_is_known(struct wml_str task);
-/* The family of a model_type; '_' counts as '-'. NULL: there is none. */
-const struct wml_family *wml_family_find(struct wml_str model_type, const struct wml_family_type **type);
 
 #endif

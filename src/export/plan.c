@@ -2,28 +2,6 @@
 #include "export/export.h"
 #include "text/words.h"
 
-/* Types are lower-case with dashes. */
-static bool same_type(struct wml_str a, const char *b)
-{
-    if (a.len != strlen(b)) return false;
-    for (size_t i = 0; i < a.len; i++) {
-        const char x = a.ptr[i] == '_' ? '-' : a.ptr[i], y = b[i] == '_' ? '-' : b[i];
-        if (x != y && !(x >= 'A' && x <= 'Z' && x - 'A' + 'a' == y)) return false;
-    }
-    return true;
-}
-
-const struct wml_family *wml_family_find(struct wml_str model_type, const struct wml_family_type **type)
-{
-    for (const struct wml_family *const *f = wml_families; *f; f++)
-        for (const struct wml_family_type *t = (*f)->type; t->model_type; t++)
-            if (same_type(model_type, t->model_type)) {
-                *type = t;
-                return *f;
-            }
-    return NULL;
-}
-
 static bool no_family(const struct wml_export_source *s, struct wml_str model_type, struct wml_err *err)
 {
     struct wml_arena arena = {0};
@@ -36,13 +14,6 @@ static bool no_family(const struct wml_export_source *s, struct wml_str model_ty
     else wml_hint(err, "docs/internals/adding-a-family.md says how to add one");
     wml_arena_release(&arena);
     return false;
-}
-
-static const struct wml_family_task *find_task(const struct wml_family *f, struct wml_str task)
-{
-    for (const struct wml_family_task *t = f->task; t->task; t++)
-        if (wml_str_is(task, t->task)) return t;
-    return NULL;
 }
 
 static const struct wml_family_composite *find_composite(const struct wml_family *f, struct wml_str task)
@@ -64,9 +35,9 @@ static const struct wml_family_composite *with_part(const struct wml_family *f, 
 /* As asked, else what the asked one is another name of; features of pictures and of texts are one to a family. */
 static const struct wml_family_task *task_row(const struct wml_family *f, struct wml_str task)
 {
-    const struct wml_family_task *t = find_task(f, task);
-    if (!t) t = find_task(f, wml_task_canonical(task));
-    if (!t && wml_str_is(wml_task_canonical(task), "feature-extraction")) t = find_task(f, WML_STR("image-feature-extraction"));
+    const struct wml_family_task *t = wml_family_task_of(f, task);
+    if (!t) t = wml_family_task_of(f, wml_task_canonical(task));
+    if (!t && wml_str_is(wml_task_canonical(task), "feature-extraction")) t = wml_family_task_of(f, WML_STR("image-feature-extraction"));
     return t;
 }
 
@@ -90,8 +61,8 @@ static struct wml_str detect(const struct wml_export_source *s, const struct wml
     if (wml_str_ends(wml_json_get_str(s->cfg, "model_type"), "_vision_model")) return WML_STR("image-feature-extraction");
     if (!task) return wml_str(f->task->task);
     if (strcmp(task, "fill-mask") == 0 && wml_json_get_bool(s->cfg, "is_encoder_decoder", false)) task = "text2text-generation";
-    const bool seen = strcmp(task, "feature-extraction") == 0 && !find_task(f, WML_STR("feature-extraction"));
-    return seen && find_task(f, WML_STR("image-feature-extraction")) ? WML_STR("image-feature-extraction") : wml_str(task);
+    const bool seen = strcmp(task, "feature-extraction") == 0 && !wml_family_task_of(f, WML_STR("feature-extraction"));
+    return seen && wml_family_task_of(f, WML_STR("image-feature-extraction")) ? WML_STR("image-feature-extraction") : wml_str(task);
 }
 
 bool wml_export_plan(const struct wml_export_source *s, const char *task, struct wml_export_plan *out, struct wml_err *err)
@@ -112,9 +83,9 @@ bool wml_export_plan(const struct wml_export_source *s, const char *task, struct
     }
     out->composite = find_composite(out->family, out->task);
     const bool generates = wml_str_is(out->task, "text2text-generation");
-    if (!out->composite && generates && out->family->composite && (!task || !find_task(out->family, out->task))) out->composite = out->family->composite;
+    if (!out->composite && generates && out->family->composite && (!task || !wml_family_task_of(out->family, out->task))) out->composite = out->family->composite;
     if (!out->composite) out->composite = with_part(out->family, s->submodel);
-    if (out->composite && s->inputs_named && find_task(out->family, out->task)) out->composite = NULL;
+    if (out->composite && s->inputs_named && wml_family_task_of(out->family, out->task)) out->composite = NULL;
     if (out->composite) return true;
     out->one = task_row(out->family, out->task);
     return out->one || no_task(out, out->task, err);

@@ -16,30 +16,6 @@ static struct wml_bart params(struct wml_family_job *j)
     return p;
 }
 
-static void encode(struct wml_family_job *j)
-{
-    const struct wml_bart p = params(j);
-    wml_bart_encode(j, &p);
-}
-
-static void step(struct wml_family_job *j)
-{
-    const struct wml_bart p = params(j);
-    wml_bart_step(j, &p);
-}
-
-/* The token at `index` [batch, 1] of x [batch, length, ...]. */
-static struct wml_value *token_at(struct wml_nn *b, struct wml_value *x, struct wml_value *index)
-{
-    if (!wml_nn_ok(b) || !x || !index) return NULL;
-    struct wml_nn_shape s = wml_nn_shape(x);
-    for (size_t i = 1; i + 1 < s.rank; i++) s.at[i] = s.at[i + 1];
-    s.rank--;
-    struct wml_node *n = wml_nn_node(b, "", "GatherND", WML_VALUES(x, index));
-    wml_attr_set_int(n, "batch_dims", 1);
-    return wml_nn_out(b, n, wml_value_elem(x), &s);
-}
-
 /* [batch, 1]: the last place of each text where ids are `id`. */
 static struct wml_value *last_place(struct wml_nn *b, struct wml_value *ids, int64_t id)
 {
@@ -66,7 +42,7 @@ static struct wml_value *shifted(struct wml_family_job *j, const struct wml_bart
     const enum wml_dtype dtype = wml_value_elem(ids);
     struct wml_value *first;
     if (is_mbart(j)) {
-        first = wml_nn_unsqueeze(b, token_at(b, ids, end_place(b, ids, p->pad)), WML_DIMS(1));
+        first = wml_nn_unsqueeze(b, wml_nn_pick_each(b, ids, end_place(b, ids, p->pad)), WML_DIMS(1));
     } else {
         const int32_t start = (int32_t)wml_cfg_count(j, j->cfg, "decoder_start_token_id", 2);
         const int64_t wide = start;
@@ -100,7 +76,7 @@ static void classes(struct wml_family_job *j)
     const int64_t end = wml_cfg_count(j, j->cfg, "eos_token_id", 2);
     struct wml_value *ids = NULL, *x = both(j, &p, end, end + 1, &ids);
     if (!wml_nn_ok(b)) return;
-    x = token_at(b, x, last_place(b, ids, end));
+    x = wml_nn_pick_each(b, x, last_place(b, ids, end));
     wml_nn_enter(b, "*ClassificationHead", "classification_head");
     x = wml_nn_unary(b, "Tanh", wml_nn_linear(b, x, "dense", p.width));
     x = wml_nn_linear(b, x, "out_proj", wml_cfg_labels(j, j->cfg));
@@ -118,10 +94,11 @@ static void question(struct wml_family_job *j)
     wml_nn_output(b, "end_logits", wml_nn_squeeze(b, part[1], WML_DIMS(-1)));
 }
 
+static const struct wml_bart_kind kind = {.params = params};
 static const struct wml_family_type types[] = {{"bart", "Bart", "model"}, {"mbart", "MBart", "model"}, {NULL, NULL, NULL}};
 static const struct wml_family_task tasks[] = {
-    {"text2text-generation", "ForConditionalGeneration", step},
-    {"feature-extraction", "ForConditionalGeneration", encode},
+    {"text2text-generation", "ForConditionalGeneration", wml_bart_step_task},
+    {"feature-extraction", "ForConditionalGeneration", wml_bart_encode_task},
     {"text-classification", "ForSequenceClassification", classes},
     {"question-answering", "ForQuestionAnswering", question},
     {NULL, NULL, NULL},
@@ -130,4 +107,4 @@ static const struct wml_family_task tasks[] = {
 static const struct wml_family_composite composites[] = {
     {"summarization", PARTS}, {"table-question-answering", PARTS}, {"translation", PARTS}, {NULL, {{NULL, NULL}}},
 };
-const struct wml_family wml_family_bart = {.name = "bart", .type = types, .task = tasks, .composite = composites};
+const struct wml_family wml_family_bart = {.name = "bart", .type = types, .task = tasks, .composite = composites, .own = &kind};

@@ -254,3 +254,15 @@ void wml_bart_step(struct wml_family_job *j, const struct wml_bart *p)
     if (wml_nn_has(b, "final_logits_bias")) x = wml_nn_add(b, x, wml_nn_param(b, "final_logits_bias", WML_DIMS(1, p->decoder.vocab)));
     wml_step_outputs(b, &s, x);
 }
+
+void wml_bart_encode_task(struct wml_family_job *j)
+{
+    const struct wml_bart p = ((const struct wml_bart_kind *)j->family->own)->params(j);
+    wml_bart_encode(j, &p);
+}
+
+void wml_bart_step_task(struct wml_family_job *j)
+{
+    const struct wml_bart p = ((const struct wml_bart_kind *)j->family->own)->params(j);
+    wml_bart_step(j, &p);
+}

@@ -51,4 +51,11 @@ void wml_bart_step_inputs(struct wml_family_job *j, const struct wml_bart *p, st
 void wml_bart_encode(struct wml_family_job *j, const struct wml_bart *p);
 void wml_bart_step(struct wml_family_job *j, const struct wml_bart *p);
 
+/* The tasks of families that differ in their parameters only: `own` of the descriptor is a struct wml_bart_kind. */
+struct wml_bart_kind {
+    struct wml_bart (*params)(struct wml_family_job *j);
+};
+void wml_bart_encode_task(struct wml_family_job *j);
+void wml_bart_step_task(struct wml_family_job *j);
+
 #endif

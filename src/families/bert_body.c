@@ -132,15 +132,21 @@ struct wml_value *wml_bert_sum(struct wml_nn *b, const struct wml_bert *p, const
     return x;
 }
 
+/* The module "self" of a layer's attention. */
+static struct wml_value *self_attention(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x, const struct wml_text *t)
+{
+    wml_nn_enter(b, p->self_class ? p->self_class : "*SelfAttention", "self");
+    x = p->self ? p->self(b, p, x, t) : wml_bert_attention(b, p, x, t);
+    wml_nn_leave(b);
+    return x;
+}
+
 static struct wml_value *attention(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x, const struct wml_text *t)
 {
     wml_nn_enter(b, "*Attention", "attention");
-    wml_nn_enter(b, p->self_class ? p->self_class : "*SelfAttention", "self");
-    struct wml_value *y = p->self ? p->self(b, p, x, t) : wml_bert_attention(b, p, x, t);
+    x = wml_bert_sum(b, p, "*SelfOutput", "output", self_attention(b, p, x, t), x);
     wml_nn_leave(b);
-    y = wml_bert_sum(b, p, "*SelfOutput", "output", y, x);
-    wml_nn_leave(b);
-    return y;
+    return x;
 }
 
 static struct wml_value *dense(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x, int64_t out)
@@ -205,15 +211,41 @@ struct wml_value *wml_bert_pooled(struct wml_family_job *j, const struct wml_ber
     return x;
 }
 
+/* "dense" and the sum: the next layer normalises it. */
+static struct wml_value *sum_alone(struct wml_nn *b, const struct wml_bert *p, const char *class_name, struct wml_value *x, struct wml_value *rest)
+{
+    wml_nn_enter(b, class_name, "output");
+    x = wml_nn_add(b, wml_nn_linear(b, x, "dense", p->hidden), rest);
+    wml_nn_leave(b);
+    return x;
+}
+
+struct wml_value *wml_bert_layer_before(struct wml_nn *b, const struct wml_bert *p, size_t i, struct wml_value *x, const struct wml_text *t, const char *norm)
+{
+    wml_nn_enter(b, "*Layer", "layer.%zu", i);
+    wml_nn_enter(b, "*Attention", "attention");
+    x = sum_alone(b, p, "*SelfOutput", self_attention(b, p, wml_nn_layer_norm(b, x, norm, p->eps), t), x);
+    wml_nn_leave(b);
+    x = sum_alone(b, p, "*Output", wml_bert_inner(b, p, wml_nn_layer_norm(b, x, norm, p->eps)), x);
+    wml_nn_leave(b);
+    return x;
+}
+
+struct wml_value *wml_bert_transform(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x, int64_t width)
+{
+    wml_nn_enter(b, "*PredictionHeadTransform", "transform");
+    x = wml_nn_act(b, wml_nn_linear(b, x, "dense", width), p->act, "hidden_act");
+    x = wml_nn_layer_norm(b, x, "LayerNorm", p->eps);
+    wml_nn_leave(b);
+    return x;
+}
+
 struct wml_value *wml_bert_predict(struct wml_family_job *j, const struct wml_bert *p, struct wml_value *x)
 {
     struct wml_nn *b = j->nn;
     wml_nn_enter(b, "*OnlyMLMHead", "cls");
     wml_nn_enter(b, "*LMPredictionHead", "predictions");
-    wml_nn_enter(b, "*PredictionHeadTransform", "transform");
-    x = wml_nn_act(b, wml_nn_linear(b, x, "dense", p->embedding), p->act, "hidden_act");
-    x = wml_nn_layer_norm(b, x, "LayerNorm", p->eps);
-    wml_nn_leave(b);
+    x = wml_bert_transform(b, p, x, p->embedding);
     x = wml_text_decode(j, x, "decoder", "embeddings.word_embeddings", p->vocab);
     wml_nn_leave(b);
     wml_nn_leave(b);

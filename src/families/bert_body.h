@@ -43,6 +43,8 @@ struct wml_value *wml_bert_embedded(struct wml_nn *b, const struct wml_bert *p, 
 struct wml_value *wml_bert_encoder(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x, const struct wml_text *t);
 struct wml_value *wml_bert_layer(struct wml_nn *b, const struct wml_bert *p, size_t i, struct wml_value *x, const struct wml_text *t);
 struct wml_value *wml_bert_inner(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x); /* "intermediate" */
+/* A layer that is normalised before its parts, by `norm`, not behind them. */
+struct wml_value *wml_bert_layer_before(struct wml_nn *b, const struct wml_bert *p, size_t i, struct wml_value *x, const struct wml_text *t, const char *norm);
 struct wml_value *wml_bert_feed_forward(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x);
 /* "query", "key", "value" and the attention over them, in the scope: [batch, length, hidden]. */
 struct wml_value *wml_bert_attention(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x, const struct wml_text *t);
@@ -54,6 +56,8 @@ struct wml_value *wml_bert_body(struct wml_family_job *j, const struct wml_bert 
 /* The same with "embeddings_project" between them where the tables are narrower. */
 struct wml_value *wml_bert_projected_body(struct wml_family_job *j, const struct wml_bert *p, const struct wml_text *t);
 
+/* "transform" of BERT's head over the vocabulary, in its scope: a linear layer to `width`, the activation, a norm. */
+struct wml_value *wml_bert_transform(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x, int64_t width);
 /* "pooler" of the bare model in one with a head: tanh of a linear layer over the first token. */
 struct wml_value *wml_bert_pooled(struct wml_family_job *j, const struct wml_bert *p, struct wml_value *x);
 /* "cls": scores of the vocabulary. */

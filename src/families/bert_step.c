@@ -80,10 +80,7 @@ struct wml_value *wml_bert_step_predict(struct wml_family_job *j, const struct w
     struct wml_nn *b = j->nn;
     wml_nn_enter(b, "*OnlyMLMHead", "cls");
     wml_nn_enter(b, "*LMPredictionHead", "predictions");
-    wml_nn_enter(b, "*PredictionHeadTransform", "transform");
-    x = wml_nn_act(b, wml_nn_linear(b, x, "dense", p->hidden), p->act, "hidden_act");
-    x = wml_nn_layer_norm(b, x, "LayerNorm", p->eps);
-    wml_nn_leave(b);
+    x = wml_bert_transform(b, p, x, p->hidden);
     x = decode(j, p, x, words);
     wml_nn_leave(b);
     wml_nn_leave(b);

@@ -1,5 +1,6 @@
 /* families/blip.c - BLIP (Li et al. 2022): a vision transformer, and BERT's layers which write what they see, token by token. */
 #include "families/bert_step.h"
+#include "families/clip_body.h"
 #include "families/vit_body.h"
 
 static const struct wml_json_val *part(struct wml_family_job *j, const char *key)
@@ -62,9 +63,7 @@ static struct wml_value *vision_layer(struct wml_nn *b, const struct wml_vit *p,
     wml_nn_leave(b);
     x = wml_nn_add(b, y, x);
     y = wml_nn_layer_norm(b, x, "layer_norm2", p->eps);
-    wml_nn_enter(b, "*MLP", "mlp");
-    y = wml_nn_linear(b, wml_nn_act(b, wml_nn_linear(b, y, "fc1", p->inner), p->act, "hidden_act"), "fc2", p->hidden);
-    wml_nn_leave(b);
+    y = wml_clip_mlp(b, y, p->inner, p->hidden, p->act);
     wml_nn_leave(b);
     return wml_nn_add(b, y, x);
 }

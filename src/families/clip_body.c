@@ -27,6 +27,14 @@ bool wml_clip_is_vision(const struct wml_family_job *j)
     return strcmp(j->task->task, "image-feature-extraction") == 0 || wml_str_ends(wml_str(j->type->model_type), "_vision_model");
 }
 
+struct wml_value *wml_clip_mlp(struct wml_nn *b, struct wml_value *x, int64_t inner, int64_t out, struct wml_str act)
+{
+    wml_nn_enter(b, "*MLP", "mlp");
+    x = wml_nn_linear(b, wml_nn_act(b, wml_nn_linear(b, x, "fc1", inner), act, "hidden_act"), "fc2", out);
+    wml_nn_leave(b);
+    return x;
+}
+
 static struct wml_value *layer(struct wml_nn *b, const struct wml_clip *p, size_t i, struct wml_value *x, struct wml_value *mask)
 {
     wml_nn_enter(b, "*EncoderLayer", "layers.%zu", i);
@@ -38,9 +46,7 @@ static struct wml_value *layer(struct wml_nn *b, const struct wml_clip *p, size_
     wml_nn_leave(b);
     x = wml_nn_add(b, x, y);
     y = wml_nn_layer_norm(b, x, "layer_norm2", p->eps);
-    wml_nn_enter(b, "*MLP", "mlp");
-    y = wml_nn_linear(b, wml_nn_act(b, wml_nn_linear(b, y, "fc1", p->inner), p->act, "hidden_act"), "fc2", p->hidden);
-    wml_nn_leave(b);
+    y = wml_clip_mlp(b, y, p->inner, p->hidden, p->act);
     wml_nn_leave(b);
     return wml_nn_add(b, x, y);
 }
@@ -70,12 +76,8 @@ static struct wml_value *positions(struct wml_nn *b, const struct wml_clip *p, i
     const int64_t stored[2] = {p->image[0] / p->patch, p->image[1] / p->patch}, now = grid[0] * grid[1];
     const struct wml_weight *w = wml_nn_need(b, "position_embedding.weight", WML_DIMS(front + stored[0] * stored[1], p->hidden));
     if (stored[0] == grid[0] && stored[1] == grid[1]) return wml_nn_param_of(b, w);
-    const float *table = wml_nn_read(b, w);
-    const float *places = table ? wml_nn_resize_grid(b, table + front * p->hidden, stored, grid, p->hidden, WML_NN_BICUBIC) : NULL;
-    if (!places) return NULL;
-    float *all = wml_arena_alloc(&b->m->arena, (size_t)((front + now) * p->hidden) * sizeof *all);
-    memcpy(all, table, (size_t)(front * p->hidden) * sizeof *all);
-    memcpy(all + front * p->hidden, places, (size_t)(now * p->hidden) * sizeof *all);
+    const float *all = wml_nn_resize_places(b, wml_nn_read(b, w), front, 0, stored, grid, p->hidden);
+    if (!all) return NULL;
     return wml_nn_const(b, "position_embedding.resized", WML_F32, WML_DIMS(front + now, p->hidden), all);
 }
 

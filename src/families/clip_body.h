@@ -18,6 +18,8 @@ struct wml_clip wml_clip_params(struct wml_family_job *j, const struct wml_json_
 bool wml_clip_is_vision(const struct wml_family_job *j);
 /* "encoder"; mask may be NULL. */
 struct wml_value *wml_clip_encoder(struct wml_nn *b, const struct wml_clip *p, struct wml_value *x, struct wml_value *mask);
+/* "mlp": fc1, the activation, fc2. */
+struct wml_value *wml_clip_mlp(struct wml_nn *b, struct wml_value *x, int64_t inner, int64_t out, struct wml_str act);
 /* "embeddings" of ids [batch, length]: words and positions. */
 struct wml_value *wml_clip_words(struct wml_nn *b, const struct wml_clip *p, struct wml_value *ids);
 /* "embeddings" of pictures: patches, behind "class_embedding" where `token`, and positions, resized to the picture. */

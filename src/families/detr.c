@@ -1,6 +1,7 @@
 /* families/detr.c - DETR (Carion et al. 2020): a convolutional backbone, then a transformer whose learned queries become
  * boxes; and Table Transformer, which is the same with norms before the parts. */
 #include <math.h>
+#include "families/box_head.h"
 #include "families/resnet_body.h"
 
 struct params {
@@ -172,11 +173,7 @@ static void detection(struct wml_family_job *j)
     x = body(j, &p, x);
     wml_nn_leave(b);
     wml_nn_output(b, "logits", wml_nn_linear(b, x, "class_labels_classifier", wml_cfg_labels(j, j->cfg) + 1));
-    wml_nn_enter(b, "*MLPPredictionHead", "bbox_predictor");
-    x = wml_nn_unary(b, "Relu", wml_nn_linear(b, x, "layers.0", p.hidden));
-    x = wml_nn_unary(b, "Relu", wml_nn_linear(b, x, "layers.1", p.hidden));
-    x = wml_nn_unary(b, "Sigmoid", wml_nn_linear(b, x, "layers.2", 4));
-    wml_nn_leave(b);
+    x = wml_nn_unary(b, "Sigmoid", wml_box_head(b, "bbox_predictor", x, p.hidden, 4));
     wml_nn_output(b, "pred_boxes", x);
 }
 

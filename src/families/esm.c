@@ -83,35 +83,13 @@ static struct wml_value *self(struct wml_nn *b, const struct wml_bert *p, struct
     return wml_nn_join_heads(b, wml_nn_attention_heads(b, &a));
 }
 
-static struct wml_value *sum(struct wml_nn *b, const struct wml_bert *p, const char *class_name, struct wml_value *x, struct wml_value *rest)
-{
-    wml_nn_enter(b, class_name, "output");
-    x = wml_nn_add(b, wml_nn_linear(b, x, "dense", p->hidden), rest);
-    wml_nn_leave(b);
-    return x;
-}
-
-static struct wml_value *layer(struct wml_nn *b, const struct wml_bert *p, size_t i, struct wml_value *x, const struct wml_text *t)
-{
-    wml_nn_enter(b, "*Layer", "layer.%zu", i);
-    wml_nn_enter(b, "*Attention", "attention");
-    struct wml_value *y = wml_nn_layer_norm(b, x, "LayerNorm", p->eps);
-    wml_nn_enter(b, "*SelfAttention", "self");
-    y = self(b, p, y, t);
-    wml_nn_leave(b);
-    x = sum(b, p, "*SelfOutput", y, x);
-    wml_nn_leave(b);
-    x = sum(b, p, "*Output", wml_bert_inner(b, p, wml_nn_layer_norm(b, x, "LayerNorm", p->eps)), x);
-    wml_nn_leave(b);
-    return x;
-}
-
 static struct wml_value *body(struct wml_family_job *j, const struct wml_bert *params_, const struct wml_text *t)
 {
     struct wml_nn *b = j->nn;
     struct own o = *(const struct own *)params_->own;
     struct wml_bert p = *params_;
     p.own = &o;
+    p.self = self;
     if (o.rotary && p.layers && wml_nn_ok(b)) {
         struct wml_nn_rope r = {0};
         if (p.hidden / p.heads <= WML_ROPE_MAX) wml_nn_rope_init(&r, p.hidden / p.heads, 10000);
@@ -119,7 +97,7 @@ static struct wml_value *body(struct wml_family_job *j, const struct wml_bert *p
     }
     struct wml_value *x = embeddings(b, &p, t);
     wml_nn_enter(b, "*Encoder", "encoder");
-    for (size_t i = 0; i < (size_t)p.layers && wml_nn_ok(b); i++) x = layer(b, &p, i, x, t);
+    for (size_t i = 0; i < (size_t)p.layers && wml_nn_ok(b); i++) x = wml_bert_layer_before(b, &p, i, x, t, "LayerNorm");
     x = wml_nn_layer_norm(b, x, "emb_layer_norm_after", p.eps);
     wml_nn_leave(b);
     return x;

@@ -21,6 +21,37 @@ const char *const wml_family_size_names[WML_SIZE_COUNT] = {
     [WML_SIZE_CACHE] = "max_cache_len", [WML_SIZE_NEW_TOKENS] = "seq_len",
 };
 
+/* ------------------------------------------------------------------ table */
+
+/* Types are lower-case with dashes. */
+static bool same_type(struct wml_str a, const char *b)
+{
+    if (a.len != strlen(b)) return false;
+    for (size_t i = 0; i < a.len; i++) {
+        const char x = a.ptr[i] == '_' ? '-' : a.ptr[i], y = b[i] == '_' ? '-' : b[i];
+        if (x != y && !(x >= 'A' && x <= 'Z' && x - 'A' + 'a' == y)) return false;
+    }
+    return true;
+}
+
+const struct wml_family *wml_family_find(struct wml_str model_type, const struct wml_family_type **type)
+{
+    for (const struct wml_family *const *f = wml_families; *f; f++)
+        for (const struct wml_family_type *t = (*f)->type; t->model_type; t++)
+            if (same_type(model_type, t->model_type)) {
+                *type = t;
+                return *f;
+            }
+    return NULL;
+}
+
+const struct wml_family_task *wml_family_task_of(const struct wml_family *f, struct wml_str task)
+{
+    for (const struct wml_family_task *t = f->task; t->task; t++)
+        if (wml_str_is(task, t->task)) return t;
+    return NULL;
+}
+
 /* ------------------------------------------------------------------ config */
 
 static const struct wml_json_val *member(const struct wml_json_val *cfg, const char *key)

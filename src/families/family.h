@@ -105,5 +105,9 @@ struct wml_value *wml_family_pixels_by_preprocessor(struct wml_family_job *j, in
 struct wml_value *wml_family_crop(struct wml_family_job *j, int64_t default_size);
 
 extern const struct wml_family *const wml_families[]; /* ends with NULL */
+/* The family of a model_type; '_' counts as '-'. NULL: there is none. */
+const struct wml_family *wml_family_find(struct wml_str model_type, const struct wml_family_type **type);
+/* Its row of exactly that name; NULL: there is none. */
+const struct wml_family_task *wml_family_task_of(const struct wml_family *f, struct wml_str task);
 
 #endif

@@ -8,30 +8,6 @@ static struct wml_bert params(struct wml_family_job *j)
     return wml_bert_params(j, &defaults);
 }
 
-/* "dense" and the sum: the next layer normalises it. */
-static struct wml_value *sum(struct wml_nn *b, const struct wml_bert *p, const char *class_name, struct wml_value *x, struct wml_value *rest)
-{
-    wml_nn_enter(b, class_name, "output");
-    x = wml_nn_add(b, wml_nn_linear(b, x, "dense", p->hidden), rest);
-    wml_nn_leave(b);
-    return x;
-}
-
-static struct wml_value *layer(struct wml_nn *b, const struct wml_bert *p, size_t i, struct wml_value *x, const struct wml_text *t)
-{
-    wml_nn_enter(b, "*Layer", "layer.%zu", i);
-    wml_nn_enter(b, "*Attention", "attention");
-    struct wml_value *y = wml_nn_layer_norm(b, x, "ln", p->eps);
-    wml_nn_enter(b, "*SelfAttention", "self");
-    y = wml_bert_attention(b, p, y, t);
-    wml_nn_leave(b);
-    x = sum(b, p, "*SelfOutput", y, x);
-    wml_nn_leave(b);
-    x = sum(b, p, "*Output", wml_bert_inner(b, p, wml_nn_layer_norm(b, x, "ln", p->eps)), x);
-    wml_nn_leave(b);
-    return x;
-}
-
 static struct wml_value *body(struct wml_family_job *j, const struct wml_bert *p, const struct wml_text *t)
 {
     struct wml_nn *b = j->nn;
@@ -39,7 +15,7 @@ static struct wml_value *body(struct wml_family_job *j, const struct wml_bert *p
     struct wml_value *x = wml_bert_embedded(b, p, t);
     wml_nn_leave(b);
     wml_nn_enter(b, "*Encoder", "encoder");
-    for (size_t i = 0; i < (size_t)p->layers && wml_nn_ok(b); i++) x = layer(b, p, i, x, t);
+    for (size_t i = 0; i < (size_t)p->layers && wml_nn_ok(b); i++) x = wml_bert_layer_before(b, p, i, x, t, "ln");
     x = wml_nn_layer_norm(b, x, "ln", p->eps);
     wml_nn_leave(b);
     return x;

@@ -1,26 +1,20 @@
 /* families/nested.c - see nested.h. */
 #include "families/nested.h"
 
-static const struct wml_family_task *task_of(const struct wml_family *f, const char *task)
-{
-    for (const struct wml_family_task *t = f->task; t->task; t++)
-        if (strcmp(t->task, task) == 0) return t;
-    return NULL;
-}
-
 /* Makes j a job of the part's family. */
 static bool become(struct wml_family_job *j, const struct wml_json_val *cfg, const char *task)
 {
     const struct wml_str type = wml_json_get_str(cfg, "model_type");
-    for (const struct wml_family *const *f = wml_families; *f; f++)
-        for (const struct wml_family_type *t = (*f)->type; t->model_type; t++)
-            if (wml_str_is(type, t->model_type) && task_of(*f, task)) {
-                j->family = *f;
-                j->type = t;
-                j->task = task_of(*f, task);
-                j->cfg = cfg;
-                return true;
-            }
+    const struct wml_family_type *t = NULL;
+    const struct wml_family *f = wml_family_find(type, &t);
+    const struct wml_family_task *row = f ? wml_family_task_of(f, wml_str(task)) : NULL;
+    if (row) {
+        j->family = f;
+        j->type = t;
+        j->task = row;
+        j->cfg = cfg;
+        return true;
+    }
     wml_nn_fail(j->nn, WML_E_UNSUPPORTED, "a part of the model is of the type '%.*s', which winml cannot export for %s", WML_ARG(type), task);
     return false;
 }

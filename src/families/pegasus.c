@@ -31,25 +31,14 @@ static struct wml_bart params(struct wml_family_job *j)
     return p;
 }
 
-static void encode(struct wml_family_job *j)
-{
-    const struct wml_bart p = params(j);
-    wml_bart_encode(j, &p);
-}
-
-static void step(struct wml_family_job *j)
-{
-    const struct wml_bart p = params(j);
-    wml_bart_step(j, &p);
-}
-
+static const struct wml_bart_kind kind = {.params = params};
 static const struct wml_family_type types[] = {
     {"pegasus", "Pegasus", "model"}, {"m2m_100", "M2M100", "model"}, {"blenderbot", "Blenderbot", "model"},
     {"blenderbot-small", "BlenderbotSmall", "model"}, {NULL, NULL, NULL},
 };
 static const struct wml_family_task tasks[] = {
-    {"text2text-generation", "ForConditionalGeneration", step},
-    {"feature-extraction", "ForConditionalGeneration", encode},
+    {"text2text-generation", "ForConditionalGeneration", wml_bart_step_task},
+    {"feature-extraction", "ForConditionalGeneration", wml_bart_encode_task},
     {NULL, NULL, NULL},
 };
 static const struct wml_family_composite composites[] = {
@@ -57,4 +46,4 @@ static const struct wml_family_composite composites[] = {
     {"translation", {{"encoder", "feature-extraction"}, {"decoder", "text2text-generation"}, {NULL, NULL}}},
     {NULL, {{NULL, NULL}}},
 };
-const struct wml_family wml_family_pegasus = {.name = "pegasus", .type = types, .task = tasks, .composite = composites};
+const struct wml_family wml_family_pegasus = {.name = "pegasus", .type = types, .task = tasks, .composite = composites, .own = &kind};

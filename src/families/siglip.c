@@ -42,9 +42,7 @@ static struct wml_value *pooled(struct wml_nn *b, const struct wml_clip *p, stru
     x = wml_nn_linear(b, wml_nn_attention(b, &a), "out_proj", n);
     wml_nn_leave(b);
     struct wml_value *y = wml_nn_layer_norm(b, x, "layernorm", p->eps);
-    wml_nn_enter(b, "*MLP", "mlp");
-    y = wml_nn_linear(b, wml_nn_act(b, wml_nn_linear(b, y, "fc1", p->inner), p->act, "hidden_act"), "fc2", n);
-    wml_nn_leave(b);
+    y = wml_clip_mlp(b, y, p->inner, n, p->act);
     x = wml_nn_pick(b, wml_nn_add(b, x, y), 1, 0);
     wml_nn_leave(b);
     return x;

@@ -48,14 +48,8 @@ struct wml_value *wml_vit_add_positions_named(struct wml_nn *b, struct wml_value
     const int64_t places = stored[0] * stored[1], now = grid[0] * grid[1];
     const struct wml_weight *w = wml_nn_need(b, name, WML_DIMS(1, front + places + back, hidden));
     if (stored[0] == grid[0] && stored[1] == grid[1]) return wml_nn_add(b, x, wml_nn_param_of(b, w));
-    const float *table = wml_nn_read(b, w);
-    const float *middle = table ? wml_nn_resize_grid(b, table + front * hidden, stored, grid, hidden, WML_NN_BICUBIC) : NULL;
-    if (!middle) return NULL;
-    const size_t row = (size_t)hidden * sizeof(float);
-    float *all = wml_arena_alloc(&b->m->arena, (size_t)(front + now + back) * row);
-    memcpy(all, table, (size_t)front * row);
-    memcpy(all + front * hidden, middle, (size_t)now * row);
-    memcpy(all + (front + now) * hidden, table + (front + places) * hidden, (size_t)back * row);
+    const float *all = wml_nn_resize_places(b, wml_nn_read(b, w), front, back, stored, grid, hidden);
+    if (!all) return NULL;
     return wml_nn_add(b, x, wml_nn_const(b, "position_embeddings.resized", WML_F32, WML_DIMS(1, front + now + back, hidden), all));
 }
 

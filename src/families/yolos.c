@@ -1,4 +1,5 @@
 /* families/yolos.c - YOLOS (Fang et al. 2021): a ViT whose last tokens are detections. */
+#include "families/box_head.h"
 #include "families/vit_body.h"
 #include "nn/grid.h"
 
@@ -15,13 +16,8 @@ static struct wml_value *add_mid(struct wml_nn *b, const struct yolos *p, size_t
     const int64_t tokens = 1 + places + p->detections, dims[3] = {1, 1 + now + p->detections, wide};
     const float *all = wml_nn_read(b, wml_nn_need(b, "mid_position_embeddings", WML_DIMS(p->vit.layers - 1, 1, tokens, wide)));
     if (!all) return NULL;
-    const float *table = all + (int64_t)i * tokens * wide;
-    const float *middle = wml_nn_resize_grid(b, table + wide, p->stored, p->grid, wide, WML_NN_BICUBIC);
-    float *out = wml_arena_alloc(&b->m->arena, (size_t)(dims[1] * wide) * sizeof *out);
-    if (!middle) return NULL;
-    memcpy(out, table, (size_t)wide * sizeof *out);
-    memcpy(out + wide, middle, (size_t)(now * wide) * sizeof *out);
-    memcpy(out + (1 + now) * wide, table + (1 + places) * wide, (size_t)(p->detections * wide) * sizeof *out);
+    const float *out = wml_nn_resize_places(b, all + (int64_t)i * tokens * wide, 1, p->detections, p->stored, p->grid, wide);
+    if (!out) return NULL;
     return wml_nn_add(b, x, wml_nn_const(b, "mid_position_embeddings", WML_F32, 3, dims, out));
 }
 
@@ -50,17 +46,6 @@ static struct yolos params_of(struct wml_family_job *j)
     return p;
 }
 
-/* Linear layers with ReLU between them. */
-static struct wml_value *head(struct wml_nn *b, const char *name, struct wml_value *x, int64_t hidden, int64_t out)
-{
-    wml_nn_enter(b, "*MLPPredictionHead", "%s", name);
-    x = wml_nn_unary(b, "Relu", wml_nn_linear(b, x, "layers.0", hidden));
-    x = wml_nn_unary(b, "Relu", wml_nn_linear(b, x, "layers.1", hidden));
-    x = wml_nn_linear(b, x, "layers.2", out);
-    wml_nn_leave(b);
-    return x;
-}
-
 static void features(struct wml_family_job *j)
 {
     struct yolos p = params_of(j);
@@ -75,8 +60,8 @@ static void detection(struct wml_family_job *j)
     wml_nn_enter(b, "*Model", "%s", j->type->base);
     x = wml_nn_slice(b, body(b, &p, x), 1, -p.detections, INT64_MAX);
     wml_nn_leave(b);
-    wml_nn_output(b, "logits", head(b, "class_labels_classifier", x, p.vit.hidden, wml_cfg_labels(j, j->cfg) + 1));
-    wml_nn_output(b, "pred_boxes", wml_nn_unary(b, "Sigmoid", head(b, "bbox_predictor", x, p.vit.hidden, 4)));
+    wml_nn_output(b, "logits", wml_box_head(b, "class_labels_classifier", x, p.vit.hidden, wml_cfg_labels(j, j->cfg) + 1));
+    wml_nn_output(b, "pred_boxes", wml_nn_unary(b, "Sigmoid", wml_box_head(b, "bbox_predictor", x, p.vit.hidden, 4)));
 }
 
 static const struct wml_family_type types[] = {{"yolos", "Yolos", "vit"}, {NULL, NULL, NULL}};

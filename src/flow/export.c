@@ -144,13 +144,6 @@ static bool prepare(struct wml_export_part *p, struct wml_err *err)
 
 /* ------------------------------------------------------------------- the files */
 
-static const struct wml_family_task *part_task(const struct wml_family *f, const char *name)
-{
-    for (const struct wml_family_task *t = f->task; t->task; t++)
-        if (strcmp(t->task, name) == 0) return t;
-    return NULL;
-}
-
 static bool no_part(const struct wml_export_run *r, struct wml_err *err)
 {
     struct wml_buf list = {.max = 200};
@@ -175,7 +168,7 @@ static bool list_parts(struct wml_export_run *r, struct wml_export_part *part, s
     }
     for (const struct wml_family_part *p = r->plan.composite->part; p->name; p++)
         if (!r->a->submodel || strcmp(r->a->submodel, p->name) == 0)
-            part[(*n)++] = (struct wml_export_part){.run = r, .task = part_task(r->plan.family, p->task), .name = p->name};
+            part[(*n)++] = (struct wml_export_part){.run = r, .task = wml_family_task_of(r->plan.family, wml_str(p->task)), .name = p->name};
     return *n || no_part(r, err);
 }
 

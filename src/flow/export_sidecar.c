@@ -23,27 +23,15 @@ static struct wml_str scope_of(const struct wml_node *n)
     return wml_str_sub(n->name, 0, slash == SIZE_MAX ? 0 : slash);
 }
 
-/* The module that a node's scope is, framework's layers included; NULL: its parent was the nearest. */
-static const struct wml_nn_module *module_of_scope(const struct wml_export_part *p, struct wml_str scope)
-{
-    for (size_t i = 0; i < p->made.n_modules; i++) {
-        const struct wml_str path = p->made.module[i].path;
-        bool same = scope.len == (path.len ? path.len + 1 : 0);
-        for (size_t k = 0; same && k < path.len; k++)
-            same = path.ptr[k] == scope.ptr[k + 1] || (path.ptr[k] == '.' && scope.ptr[k + 1] == '/');
-        if (same) return &p->made.module[i];
-    }
-    return NULL;
-}
-
 void wml_export_count(struct wml_export_part *p)
 {
     struct wml_export_counts *c = &p->counts;
-    struct wml_map scopes = {0};
+    struct wml_map scopes = {0}, modules = {0};
+    for (size_t i = 0; i < p->made.n_modules; i++) wml_map_put(&modules, p->made.module[i].name, (void *)(uintptr_t)&p->made.module[i]);
     p->tag = WML_NEW_ARRAY(&p->run->arena, struct wml_str, p->made.model->graph->n_nodes);
     for (const struct wml_node *n = p->made.model->graph->first; n; n = n->next) {
         const struct wml_str scope = scope_of(n);
-        const struct wml_nn_module *m = module_of_scope(p, scope);
+        const struct wml_nn_module *m = wml_map_get(&modules, scope); /* NULL: its parent is the nearest */
         p->tag[c->nodes++] = tag_of(p, n);
         c->root_nodes += scope.len == 0;
         wml_map_put(&scopes, scope, (void *)(uintptr_t)1);
@@ -54,6 +42,7 @@ void wml_export_count(struct wml_export_part *p)
     for (size_t i = 0; i < p->made.n_modules; i++) c->modules += !p->made.module[i].layer;
     c->scopes = scopes.live;
     wml_map_release(&scopes);
+    wml_map_release(&modules);
 }
 
 /* ------------------------------------------------------------------ the parts */

@@ -71,7 +71,7 @@ static size_t module_of(struct wml_nn *b, struct wml_str klass, const struct wml
 {
     void *known = wml_map_get(&b->by_path, s->path);
     if (known) return (size_t)(uintptr_t)known - 1;
-    const struct wml_nn_module m = {klass.ptr, s->path, s->tag, parent, layer};
+    const struct wml_nn_module m = {klass.ptr, s->path, s->name, s->tag, parent, layer};
     WML_PUSH_IN(&b->m->arena, &b->module, m);
     wml_map_put(&b->by_path, s->path, (void *)(uintptr_t)b->module.len);
     return b->module.len - 1;

@@ -53,3 +53,17 @@ const float *wml_nn_resize_grid(struct wml_nn *b, const float *from, const int64
     }
     return out;
 }
+
+const float *wml_nn_resize_places(struct wml_nn *b, const float *table, int64_t front, int64_t back, const int64_t stored[2], const int64_t to[2],
+                                  int64_t channels)
+{
+    const int64_t places = stored[0] * stored[1], now = to[0] * to[1];
+    const size_t row = (size_t)channels * sizeof(float);
+    const float *middle = table ? wml_nn_resize_grid(b, table + front * channels, stored, to, channels, WML_NN_BICUBIC) : NULL;
+    if (!middle) return NULL;
+    float *out = wml_arena_alloc(&b->m->arena, (size_t)(front + now + back) * row);
+    memcpy(out, table, (size_t)front * row);
+    memcpy(out + front * channels, middle, (size_t)now * row);
+    memcpy(out + (front + now) * channels, table + (front + places) * channels, (size_t)back * row);
+    return out;
+}

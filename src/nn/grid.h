@@ -9,5 +9,8 @@ enum wml_nn_filter { WML_NN_BILINEAR, WML_NN_BICUBIC };
  * edges repeated). The source itself when the sizes are equal. */
 const float *wml_nn_resize_grid(struct wml_nn *b, const float *from, const int64_t size[2], const int64_t to[2], int64_t channels,
                                 enum wml_nn_filter filter);
+/* The same of a table [front + places + back, channels] whose first and last rows are no places of the grid and stay: bicubic. */
+const float *wml_nn_resize_places(struct wml_nn *b, const float *table, int64_t front, int64_t back, const int64_t stored[2], const int64_t to[2],
+                                  int64_t channels);
 
 #endif

@@ -255,7 +255,8 @@ struct wml_value *wml_nn_pick_each(struct wml_nn *b, struct wml_value *x, struct
     const struct wml_nn_shape s = wml_nn_shape(x);
     struct wml_nn_shape out = {.rank = s.rank - 1, .at = {s.at[0]}};
     for (size_t i = 2; i < s.rank; i++) out.at[i - 1] = s.at[i];
-    index = wml_nn_unsqueeze(b, wml_nn_cast(b, index, WML_I64), WML_DIMS(-1));
+    index = wml_nn_cast(b, index, WML_I64);
+    if (wml_nn_rank(index) == 1) index = wml_nn_unsqueeze(b, index, WML_DIMS(-1));
     struct wml_node *n = wml_nn_node(b, "", "GatherND", 2, (struct wml_value *[]){x, index});
     wml_attr_set_int(n, "batch_dims", 1);
     return wml_nn_out(b, n, wml_value_elem(x), &out);

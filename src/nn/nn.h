@@ -23,7 +23,7 @@ enum { WML_NN_MAX_RANK = 8, WML_NN_MAX_DEPTH = 32, WML_NN_OPSET = 17 /* the lowe
 /* A module that was entered, for reports; in order of execution. */
 struct wml_nn_module {
     const char *class_name;
-    struct wml_str path, tag; /* "encoder.layer.0", "/BertModel/BertEncoder/BertLayer.0" */
+    struct wml_str path, name, tag; /* "encoder.layer.0", "/encoder/layer.0", "/BertModel/BertEncoder/BertLayer.0" */
     size_t parent;            /* index; of the root itself */
     bool layer;               /* one of the framework's (Linear, Conv2d, ...): has no part in tags */
 };

@@ -46,7 +46,7 @@ struct wml_value *wml_nn_slice_to(struct wml_nn *b, struct wml_value *x, int axi
 void wml_nn_split(struct wml_nn *b, struct wml_value *x, int axis, size_t n, struct wml_value **out);
 struct wml_value *wml_nn_gather(struct wml_nn *b, struct wml_value *x, struct wml_value *index, int axis);
 struct wml_value *wml_nn_pick(struct wml_nn *b, struct wml_value *x, int axis, int64_t index); /* the axis is gone */
-/* x [batch, n, ...] at index [batch]: [batch, ...] */
+/* x [batch, n, ...] at index [batch] or [batch, 1]: [batch, ...] */
 struct wml_value *wml_nn_pick_each(struct wml_nn *b, struct wml_value *x, struct wml_value *index);
 struct wml_value *wml_nn_gather_elements(struct wml_nn *b, struct wml_value *x, struct wml_value *index, int axis);
 struct wml_value *wml_nn_expand(struct wml_nn *b, struct wml_value *x, size_t rank, struct wml_value *const *dims, const struct wml_nn_shape *shape);
