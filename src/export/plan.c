@@ -41,13 +41,13 @@ static const struct wml_family_task *task_row(const struct wml_family *f, struct
     return t;
 }
 
-static bool no_task(const struct wml_export_plan *p, struct wml_str task, struct wml_err *err)
+/* What a family can do, as the hint of an error. */
+static bool hint_tasks(const struct wml_export_plan *p, struct wml_err *err)
 {
     struct wml_buf list = {.max = 400};
     for (const struct wml_family_task *t = p->family->task; t->task; t++) wml_buf_fmt(&list, "%s%s", list.len ? ", " : "", t->task);
     for (const struct wml_family_composite *c = p->family->composite; c && c->task; c++)
-        if (*c->task) wml_buf_fmt(&list, ", %s", c->task);
-    wml_fail(err, WML_E_USAGE, "%s cannot be exported for the task '%.*s'", p->type->model_type, WML_ARG(task));
+        if (*c->task && !wml_family_task_of(p->family, wml_str(c->task))) wml_buf_fmt(&list, ", %s", c->task);
     wml_hint(err, "tasks it can: %s", wml_buf_text(&list));
     wml_buf_release(&list);
     return false;
@@ -78,8 +78,8 @@ bool wml_export_plan(const struct wml_export_source *s, const char *task, struct
     if (!out->family) return no_family(s, type, err);
     out->task = task ? wml_str(task) : detect(s, out->family);
     if (task && !wml_task_is_known(out->task)) {
-        wml_fail(err, WML_E_USAGE, "no task is called '%s'", task);
-        return wml_hint(err, "tasks of %s: see `winml inspect`", out->type->model_type);
+        wml_fail(err, WML_E_USAGE, "no task is called '%s'; the model is of the family %s", task, out->type->model_type);
+        return hint_tasks(out, err);
     }
     out->composite = find_composite(out->family, out->task);
     const bool generates = wml_str_is(out->task, "text2text-generation");
@@ -88,7 +88,9 @@ bool wml_export_plan(const struct wml_export_source *s, const char *task, struct
     if (out->composite && s->inputs_named && wml_family_task_of(out->family, out->task)) out->composite = NULL;
     if (out->composite) return true;
     out->one = task_row(out->family, out->task);
-    return out->one || no_task(out, out->task, err);
+    if (out->one) return true;
+    wml_fail(err, WML_E_USAGE, "%s cannot be exported for the task '%.*s'", out->type->model_type, WML_ARG(out->task));
+    return hint_tasks(out, err);
 }
 
 bool wml_export_can(struct wml_str model_type, struct wml_str task)

@@ -189,7 +189,7 @@ static void put_all(const struct filter *f, struct wml_report *r)
         if (f->args->model) put_details(root, &wml_catalog[i]);
     }
     if (!n) put_nothing(root, f->args);
-    else if (!f->args->model) wml_item_line(root, WML_TONE_DIM, "Other models may work as well: winml inspect -m ID says how far.");
+    else if (!f->args->model) wml_item_line(root, WML_TONE_DIM, "Other models may work as well: winml export -m ID tries.");
 }
 
 static bool write_rows(const char *path, struct wml_report *r, struct wml_err *err)
