@@ -62,7 +62,7 @@ const char *wml_code_name(enum wml_code code)
         [WML_E_TIMEOUT] = "timeout",
         [WML_E_VERIFY] = "verify",
         [WML_E_FALLBACK] = "fallback",
-        [WML_E_CANCELLED] = "cancelled",
+        [WML_E_CANCELLED] = "cancelled", [WML_E_INTERRUPTED] = "interrupted",
         [WML_E_INTERNAL] = "internal",
     };
     return (size_t)code < WML_COUNT(names) ? names[code] : "unknown";

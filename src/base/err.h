@@ -26,6 +26,7 @@ enum wml_code {
     WML_E_VERIFY,      /* results differ more than allowed */
     WML_E_FALLBACK,    /* too few nodes on the wanted EP (exit 5) */
     WML_E_CANCELLED,   /* Ctrl-C */
+    WML_E_INTERRUPTED, /* Ctrl-C, and what was done until then is written (exit 130) */
     WML_E_INTERNAL     /* a bug of ours */
 };
 

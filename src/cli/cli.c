@@ -32,6 +32,7 @@ int wml_exit_status(enum wml_code code)
     case WML_E_RUN:
     case WML_E_TRACE: return 4;
     case WML_E_FALLBACK: return 5;
+    case WML_E_INTERRUPTED: return 130;
     default: return 1;
     }
 }
@@ -44,7 +45,8 @@ const char *wml_exit_kind(enum wml_code code)
     case WML_E_RUN:
     case WML_E_TRACE:
     case WML_E_FALLBACK:
-    case WML_E_CANCELLED: return wml_code_name(code);
+    case WML_E_CANCELLED:
+    case WML_E_INTERRUPTED: return wml_code_name(code);
     default: return "runtime";
     }
 }
@@ -99,7 +101,7 @@ static void add_error(struct wml_item *root, const struct wml_err *err)
 
 static void say_error(struct wml_console *c, const struct wml_err *err)
 {
-    if (err->code == WML_E_CANCELLED) { /* with what a command adds to the word, if it does */
+    if (err->code == WML_E_CANCELLED || err->code == WML_E_INTERRUPTED) { /* with what a command adds to the word, if it does */
         bool more = wml_str_starts(wml_str(err->msg), "Aborted! ");
         wml_console_say(c, NULL, NULL, more ? err->msg : "Aborted!");
         return;
@@ -224,7 +226,7 @@ static int run(struct driver *d, void *args, const char *format)
     bool ok = d->command->run(&call, &err);
     wml_end_progress(d->cx);
     if (!ok && err.code == WML_OK) wml_fail(&err, WML_E_INTERNAL, "%s failed without a reason", d->command->name);
-    if (!ok && d->cx->cancel && atomic_load(d->cx->cancel)) err.code = WML_E_CANCELLED;
+    if (!ok && d->cx->cancel && atomic_load(d->cx->cancel) && err.code != WML_E_INTERRUPTED) err.code = WML_E_CANCELLED;
     int status = ok ? 0 : wml_exit_status(err.code);
     if (!ok && wml_report_is_empty(report)) {
         fail(d, &err);

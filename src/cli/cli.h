@@ -40,7 +40,8 @@ struct wml_program {
  * they are void again at the end. Returns the exit status. */
 int wml_cli_main(const struct wml_program *p, struct wml_ctx *cx, int argc, char **argv);
 
-/* 0 ok, 2 usage, 3 load, 4 run or trace, 5 fallback, 1 everything else, Ctrl-C included; a second Ctrl-C
+/* 0 ok, 2 usage, 3 load, 4 run or trace, 5 fallback, 130 Ctrl-C with results up to there, 1 everything else, Ctrl-C
+ * included; a second Ctrl-C
  * ends at once, with 128 and its number. */
 int wml_exit_status(enum wml_code code);
 /* "usage", "model_load", "inference", "runtime", ... as JSON errors name them. */

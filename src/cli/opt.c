@@ -226,14 +226,15 @@ const struct wml_opt wml_opts_common[] = {
     WML_OPT_END,
 };
 
-const struct wml_opt wml_opts_target[] = {
 #define ARGS struct wml_target_args
-    {.kind = WML_KIND_STR, .name = "ep", .alias = "execution-provider",
-     .offset = WML_OPT_AT_(ep, struct wml_opt_str), .value = "NAME",
-     .help = "execution provider: full name or alias, auto, or NAME@SOURCE (see winml sys --list-ep)"},
-    WML_OPT_STR('d', "device", device, "auto|npu|gpu|cpu", WML_OPT_NUMBERED, NULL,
-                "kind of device; gpu:1 is the second one"),
-    WML_OPT_LIST(0, "ep-options", ep_options, "KEY=VALUE", 0, "option for the execution provider"),
+#define TARGET_ROWS(devices, about)                                                                                     \
+    {.kind = WML_KIND_STR, .name = "ep", .alias = "execution-provider",                                                 \
+     .offset = WML_OPT_AT_(ep, struct wml_opt_str), .value = "NAME",                                                    \
+     .help = "execution provider: full name or alias, auto, or NAME@SOURCE (see winml sys --list-ep)"},                 \
+    WML_OPT_STR('d', "device", device, devices, WML_OPT_NUMBERED, NULL, about),                                         \
+    WML_OPT_LIST(0, "ep-options", ep_options, "KEY=VALUE", 0, "option for the execution provider"),                     \
+    WML_OPT_END
+const struct wml_opt wml_opts_target[] = {TARGET_ROWS("auto|npu|gpu|cpu", "kind of device; gpu:1 is the second one")};
+const struct wml_opt wml_opts_bundle_target[] = {
+    TARGET_ROWS("auto|config|npu|gpu|cpu", "kind of device; gpu:1 is the second one; config: as a GenAI bundle says")};
 #undef ARGS
-    WML_OPT_END,
-};

@@ -87,6 +87,7 @@ struct wml_target_args {
     struct wml_opt_list ep_options;
 };
 extern const struct wml_opt wml_opts_target[];
+extern const struct wml_opt wml_opts_bundle_target[]; /* with --device config, for GenAI bundles */
 
 /* Walks the rows, groups flattened: row i (0, 1, ...) and the offset of its member; NULL at the end. */
 const struct wml_opt *wml_opt_row(const struct wml_opt *rows, size_t i, size_t *offset);

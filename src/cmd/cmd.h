@@ -16,5 +16,7 @@ extern const size_t wml_n_commands;
 /* The target that --ep, --device and --ep-options name. Strings live in the arena or in argv. */
 bool wml_cmd_target(const struct wml_target_args *a, struct wml_arena *arena, struct wml_target_spec *out,
                     struct wml_err *err);
+/* A text that is typed into a file: UTF-8, not trimmed, at most 16 MiB. In the arena. */
+bool wml_cmd_text_file(const char *path, struct wml_arena *arena, struct wml_str *out, struct wml_err *err);
 
 #endif

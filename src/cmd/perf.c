@@ -5,6 +5,7 @@
 #include "cmd/perf_live.h"
 #include "cmd/shapes.h"
 #include "flow/flow.h"
+#include "flow/genai.h"
 #include "flow/perf.h"
 #include "os/file.h"
 #include "os/path.h"
@@ -18,6 +19,10 @@ struct perf_args {
     struct wml_opt_int iterations, warmup, batch, seed, threads, top_k;
     struct wml_opt_num duration, timeout, fail_on_fallback;
     struct wml_opt_flag overwrite, monitor, memory, compile;
+    struct wml_opt_str prompt, prompt_file;
+    struct wml_opt_int max_new_tokens;
+    struct wml_opt_num compile_timeout, generation_timeout;
+    struct wml_opt_flag apply_template;
     struct wml_opt_flag quant, optimize, analyze, use_cache, rebuild, skip_build, allow_unsupported, trust;
     struct wml_opt_str submodel, module, input_specs, export_config, dynamic_axes, compare_devices;
     struct wml_opt_int max_optim;
@@ -27,11 +32,11 @@ struct perf_args {
 #define FOR_BUILDS(name, member) WML_OPT_FLAG(0, name, member, WML_OPT_IGNORED, NULL, "for Hugging Face models")
 #define FOR_BUILDS_STR(name, member) WML_OPT_STR(0, name, member, "VALUE", WML_OPT_IGNORED, NULL, "for Hugging Face models")
 static const struct wml_opt opts[] = {
-    WML_OPT_STR('m', "model", model, "FILE", WML_OPT_REQUIRED | WML_OPT_PATH, NULL, "ONNX model, compiled or not"),
+    WML_OPT_STR('m', "model", model, "FILE", WML_OPT_REQUIRED | WML_OPT_PATH, NULL, "ONNX model, compiled or not; or the folder of a GenAI bundle"),
     WML_OPT_INT(0, "iterations", iterations, "N", 0, 1, 1e9, NULL, "timed runs (default: 100, with --op-tracing 10)"),
     WML_OPT_INT(0, "warmup", warmup, "N", 0, 0, 1e9, "10", "runs before, untimed"),
     WML_OPT_NUM(0, "duration", duration, "SECONDS", 0, 1e-3, 1e9, NULL, "run for this long instead of N times"),
-    WML_OPT_GROUP(target, wml_target_args, wml_opts_target),
+    WML_OPT_GROUP(target, wml_target_args, wml_opts_bundle_target),
     WML_OPT_STR('o', "output", output, "FILE", WML_OPT_PATH, NULL, "JSON report (default: in the cache)"),
     WML_OPT_STR(0, "report", html, "FILE", WML_OPT_PATH, NULL, "HTML report, one self-contained file"),
     WML_OPT_FLAG(0, "overwrite", overwrite, 0, "no", "replace existing reports"),
@@ -47,14 +52,20 @@ static const struct wml_opt opts[] = {
     WML_OPT_FLAG(0, "monitor", monitor, 0, "no", "load of CPU, GPU, NPU, and memory, while running"),
     WML_OPT_FLAG(0, "memory", memory, 0, "yes", "memory before, after loading, after running, at the peak"),
     WML_OPT_NUM(0, "fail-on-fallback", fail_on_fallback, "PERCENT", 0, 0, 100, NULL, "exit 5 when fewer nodes ran on the EP"),
-    WML_OPT_FLAG(0, "compile", compile, 0, "no", "compile the model for the target first, into the cache"),
+    WML_OPT_FLAG(0, "compile", compile, 0, "no", "compile the model for the target first: into the cache, or _compiled/ of a bundle"),
     WML_OPT_STR(0, "session-level", level, "all|extended|basic|disabled", 0, "all", "ORT's graph optimisations at load"),
     WML_OPT_INT(0, "threads", threads, "N", 0, 0, 1024, "0", "threads of the CPU EP; 0: ORT's choice"),
     WML_OPT_NUM(0, "timeout", timeout, "SECONDS", 0, 0, 1e9, "0", "limit for each pass; 0: none"),
     WML_OPT_STR('p', "precision", precision, "NAME", 0, "auto", "written into the report"),
     WML_OPT_STR('t', "task", task, "TASK", 0, NULL, "written into the report"),
     WML_OPT_STR('c', "config", config, "FILE", WML_OPT_PATH | WML_OPT_EXISTS, NULL, "JSON: options of this command, or a build config"),
-    WML_OPT_STR(0, "runtime", runtime, "auto|winml|winml-ort", WML_OPT_HIDDEN, "auto", "runtime"),
+    WML_OPT_STR(0, "runtime", runtime, "auto|winml|winml-ort|winml-genai|ort-genai", 0, "auto", "auto: winml-genai for a folder with genai_config.json"),
+    WML_OPT_STR(0, "prompt", prompt, "TEXT", 0, NULL, "winml-genai: what is asked"),
+    WML_OPT_STR(0, "prompt-file", prompt_file, "FILE", WML_OPT_PATH | WML_OPT_EXISTS, NULL, "winml-genai: the prompt, UTF-8, as it is"),
+    WML_OPT_FLAG(0, "apply-template", apply_template, 0, "yes", "winml-genai: ask in the form of the model's chats"),
+    WML_OPT_INT(0, "max-new-tokens", max_new_tokens, "N", 0, 1, 1e7, "128", "winml-genai: tokens of an answer at most"),
+    WML_OPT_NUM(0, "compile-timeout", compile_timeout, "SECONDS", 0, 0, 1e9, "300", "winml-genai: limit for each stage; 0: none"),
+    WML_OPT_NUM(0, "generation-timeout", generation_timeout, "SECONDS", 0, 0, 1e9, "0", "winml-genai: limit for loading and generating; 0: none"),
     FOR_BUILDS("quant", quant), FOR_BUILDS("optimize", optimize), FOR_BUILDS("analyze", analyze),
     FOR_BUILDS("use-cache", use_cache), FOR_BUILDS("rebuild", rebuild), FOR_BUILDS("skip-build", skip_build),
     FOR_BUILDS("allow-unsupported-nodes", allow_unsupported), FOR_BUILDS("trust-remote-code", trust),
@@ -137,11 +148,70 @@ static const char *panel_device(const struct wml_call *call, const struct perf_a
     return wml_arena_fmt(call->arena, "%s%s%s", ep, ep[0] ? " on " : "", device).ptr;
 }
 
+/* What was typed and means nothing for a bundle is named in one warning. */
+static void warn_ignored(const struct wml_call *call, const struct perf_args *a)
+{
+    const struct { const char *name; bool typed; } option[] = {
+        {"--task", a->task.v != NULL}, {"--precision", a->precision.from != WML_FROM_DEFAULT}, {"--shape-config", a->shape_config.v != NULL},
+        {"--input-shape", a->shapes.v.len > 0}, {"--input-dim", a->dims.v.len > 0}, {"--batch-size", a->batch.set},
+        {"--duration", a->duration.set}, {"--op-tracing", a->trace.v != NULL}, {"--report", a->html.v != NULL},
+        {"--source-model", a->source_model.v != NULL}, {"--fail-on-fallback", a->fail_on_fallback.set},
+        {"--session-level", a->level.from != WML_FROM_DEFAULT}, {"--threads", a->threads.from != WML_FROM_DEFAULT},
+        {"--seed", a->seed.from != WML_FROM_DEFAULT}, {"--top-k", a->top_k.from != WML_FROM_DEFAULT}};
+    struct wml_buf names = {0};
+    for (size_t i = 0; i < WML_COUNT(option); i++)
+        if (option[i].typed) wml_buf_fmt(&names, "%s%s", names.len ? ", " : "", option[i].name);
+    if (names.len) wml_log(call->cx, WML_LOG_WARN, "ignored with a GenAI bundle: %s", wml_buf_text(&names));
+    wml_buf_release(&names);
+}
+
+static bool read_prompt(const struct wml_call *call, const struct perf_args *a, struct wml_str *out, struct wml_err *err)
+{
+    if (a->prompt.v && a->prompt_file.v) return wml_fail(err, WML_E_USAGE, "--prompt and --prompt-file cannot be combined");
+    *out = a->prompt.v ? wml_str(a->prompt.v) : WML_STR("Explain the theory of relativity in simple terms.");
+    return !a->prompt_file.v || wml_cmd_text_file(a->prompt_file.v, call->arena, out, err);
+}
+
+static bool run_genai(const struct wml_call *call, struct wml_err *err)
+{
+    const struct perf_args *a = call->args;
+    struct wml_genai_args in = {
+        .bundle = a->model.v, .output = a->output.v, .overwrite = a->overwrite.v, .apply_template = a->apply_template.v,
+        .max_new_tokens = (size_t)a->max_new_tokens.v, .iterations = a->iterations.set ? (size_t)a->iterations.v : 10,
+        .warmup = a->warmup.from != WML_FROM_DEFAULT ? (size_t)a->warmup.v : 2, .compile = a->compile.v,
+        .compile_timeout_s = a->compile_timeout.v,
+        .generation_timeout_s = a->generation_timeout.from != WML_FROM_DEFAULT ? a->generation_timeout.v : a->timeout.v,
+        .monitor = a->monitor.v, .memory = a->memory.v, .search = {.seed = -1}};
+    if (a->data.v || a->module.v || a->submodel.v)
+        return wml_fail(err, WML_E_USAGE, "%s cannot be used with a GenAI bundle", a->data.v ? "--input-data" : a->module.v ? "--module" : "--submodel");
+    if (wml_str_ends(wml_str(a->model.v), ".onnx")) {
+        wml_fail(err, WML_E_USAGE, "--runtime winml-genai needs a bundle, and %s is one model", a->model.v);
+        return wml_hint(err, "give the folder that holds genai_config.json, or leave --runtime out");
+    }
+    if (!read_prompt(call, a, &in.prompt, err) || !wml_cmd_target(&a->target, call->arena, &in.target, err)) return false;
+    warn_ignored(call, a);
+    struct wml_perf_live *live = a->monitor.v && !a->common.quiet.v ? wml_perf_live_start(call->cx, panel_title(call, a), panel_device(call, a), 1) : NULL;
+    in.live = live != NULL;
+    bool ok = wml_flow_genai_perf(&in, call->cx, call->report, err);
+    wml_perf_live_end(live);
+    return ok;
+}
+
+/* auto: a bundle generates, anything else is run as one model. */
+static bool is_genai(const struct perf_args *a)
+{
+    if (strcmp(a->runtime.v, "auto") == 0) return wml_flow_is_bundle(a->model.v);
+    return strcmp(a->runtime.v, "winml-genai") == 0 || strcmp(a->runtime.v, "ort-genai") == 0;
+}
+
 static bool run(const struct wml_call *call, struct wml_err *err)
 {
     const struct perf_args *a = call->args;
     struct wml_cmd_shapes shapes;
     if (a->config.v && !read_config(call, a->config.v, err)) return false;
+    if (is_genai(a)) return run_genai(call, err);
+    if (a->target.device.v && strcmp(a->target.device.v, "config") == 0)
+        return wml_fail(err, WML_E_USAGE, "--device config is for GenAI bundles: --runtime winml-genai");
     if (!wml_cmd_shapes_parse(&a->shapes, &a->dims, call->arena, &shapes, err)) return false;
     int64_t iterations = a->iterations.set ? a->iterations.v : a->trace.v ? 10 : 100;
     struct wml_perf_args in = {
@@ -171,6 +241,7 @@ const struct wml_command wml_command_perf = {
              "measured one, and a trace that cannot be had ends with exit status 4 and the reason.",
     .examples = "winml perf -m model.onnx\n"
                 "winml perf -m model.onnx --ep qnn --device npu --op-tracing basic -o r.json\n"
-                "winml perf -m model.onnx --duration 10 --report report.html",
+                "winml perf -m model.onnx --duration 10 --report report.html\n"
+                "winml perf -m bundle --prompt \"What is the capital of France?\" --max-new-tokens 64",
     .opts = opts, .args_size = sizeof(struct perf_args), .formats = "text|json", .run = run,
 };

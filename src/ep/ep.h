@@ -77,6 +77,7 @@ struct wml_ep_libraries {
  * vendor variables, (Windows) catalogue folders, built into ORT. */
 bool wml_ep_discover(struct wml_ctx *cx, struct wml_ep_libraries *out, struct wml_err *err);
 void wml_ep_libraries_release(struct wml_ep_libraries *l);
+void wml_ep_each_site(void (*f)(void *arg, struct wml_str dir), void *arg); /* folders of Python packages, the active first */
 /* Why an EP of which nothing was found cannot be used, and what to do: for `sys` and for messages. */
 void wml_ep_missing_reason(const struct wml_ep *ep, const struct wml_ep_libraries *l, struct wml_buf *out);
 

@@ -55,8 +55,6 @@ void wml_ep_search_nuget(struct wml_ep_search *s);
 /* system_posix.c, system_win.c: what differs. */
 extern const char wml_ep_list_separator; /* of WINML_EP_PATH */
 extern const char *const wml_ep_nuget_rid;
-/* Calls f for every site-packages folder of this machine. */
-void wml_ep_each_site(void (*f)(void *arg, struct wml_str dir), void *arg);
 /* Windows: EP packages of the system; adds what it finds. */
 void wml_ep_search_packages(struct wml_ep_search *s);
 

@@ -61,8 +61,6 @@ void wml_ort_pin(const char *path);
 
 /* Releases st. NULL: true. Else sets *err from ORT's message, cleaned, with a hint where one is known. */
 bool wml_ort_ok(const struct wml_ort *o, OrtStatus *st, enum wml_code code, struct wml_err *err);
-/* The part of a message that people can use: one line, without C++ locations. */
-void wml_ort_clean_message(const char *raw, struct wml_buf *out);
 /* Code, message and hint for a cleaned message. */
 void wml_ort_explain(const struct wml_ort *o, enum wml_code code, struct wml_str msg, struct wml_err *err);
 

@@ -28,6 +28,9 @@ struct wml_ort_info wml_ort_info(const struct wml_ort *o);
 struct wml_str wml_ort_last_log(struct wml_ort *o);
 void wml_ort_clear_log(struct wml_ort *o);
 
+/* The part of a message of ORT, or of a library above it, that people can use: one line, without C++ locations. */
+void wml_ort_clean_message(const char *raw, struct wml_buf *out);
+
 /* --- compiling --- */
 
 struct wml_compile_opts {

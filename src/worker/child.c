@@ -81,6 +81,16 @@ void wml_job_phase(struct wml_job_io *io, const char *phase)
     if (io->channel) say_word(io->channel, "phase", phase);
 }
 
+void wml_job_event(struct wml_job_io *io, struct wml_str object)
+{
+    struct wml_buf line = {0};
+    if (!io->channel) return;
+    wml_buf_fmt(&line, "{\"event\":");
+    wml_buf_str(&line, object);
+    wml_buf_char(&line, '}');
+    say(io->channel, &line);
+}
+
 static bool write_reply(const char *path, const struct wml_job_io *io, const struct wml_err *err)
 {
     struct wml_buf envelope = {0};

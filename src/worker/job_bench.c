@@ -13,11 +13,10 @@
 #include "worker/job.h"
 
 #include "base/map.h"
-#include "monitor/chart.h"
-#include "monitor/sampler.h"
 #include "os/file.h"
 #include "os/sys.h"
 #include "worker/feed.h"
+#include "worker/measure.h"
 
 enum { NOTE_NS = 100000000, CHECKPOINT_NS = 250000000, MONITOR_MS = 100, SLOW_RUN_MS = 25 };
 
@@ -33,9 +32,7 @@ struct bench {
     const char *samples_file;
     bool interrupted;
     enum wml_opt_level level; /* wanted */
-    uint64_t rss_before, rss_loaded, rss_after, rss_peak;
-    struct wml_loads *loads; /* NULL on the CPU EP: memory of accelerators at the three points */
-    double local_mb[3], shared_mb[3]; /* before, loaded, after; < 0: not known */
+    struct wml_memory_points memory;
     struct wml_sampler *sampler;
     struct wml_usage usage;
     struct wml_buf profile;
@@ -43,14 +40,6 @@ struct bench {
     uint64_t csv_loaded, csv_run; /* its size after loading, after the first run */
     bool live, no_csv;
 };
-
-static void look_at_memory(struct bench *b, size_t point)
-{
-    struct wml_load now = {.local_mb = -1, .shared_mb = -1};
-    if (b->loads) wml_loads_read(b->loads, wml_now_ns(), true, &now);
-    b->local_mb[point] = now.local_mb;
-    b->shared_mb[point] = now.shared_mb;
-}
 
 static bool load(struct bench *b, struct wml_err *err)
 {
@@ -62,17 +51,13 @@ static bool load(struct bench *b, struct wml_err *err)
     opts.threads = (unsigned)wml_json_get_int(b->request, "threads", 0);
     if (profile.len) opts.profile_prefix = wml_arena_cstr(&s->arena, profile);
     wml_target_session(&s->target, &opts);
-    if (s->target.type != WML_DEVICE_CPU && !b->loads) b->loads = wml_loads_open(NULL);
-    look_at_memory(b, 0);
-    wml_rss_peak_reset();
-    b->rss_before = wml_rss();
+    wml_memory_begin(&b->memory, s->target.type != WML_DEVICE_CPU);
     wml_job_phase(b->io, "load");
     wml_note_progress(b->io->cx, "Loading", NULL, 0, 0, NULL);
     uint64_t start = wml_now_ns();
     if (!wml_session_open_falling(s->ort, &m, &opts, &s->level, s->level_note, &s->session, err)) return false;
     s->load_ms = (double)(wml_now_ns() - start) / 1e6;
-    b->rss_loaded = wml_rss();
-    look_at_memory(b, 1);
+    wml_memory_look(&b->memory, 1);
     if (b->csv) b->csv_loaded = wml_file_info(b->csv).size;
     return true;
 }
@@ -98,13 +83,8 @@ static void checkpoint(struct bench *b)
 /* The total of a duration is milliseconds, without a unit: a rate of them says nothing. */
 static void tell(struct bench *b, const char *stage, uint64_t done, uint64_t total, bool runs, double ms)
 {
-    char item[128];
-    struct wml_usage u;
-    if (b->live && b->sampler) {
-        u = wml_sampler_now(b->sampler);
-        snprintf(item, sizeof item, WML_LIVE_ITEM, u.cpu_mean_percent, u.rss_last_mb, ms, u.gpu.n ? u.gpu.last : -1,
-                 u.npu.n ? u.npu.last : -1);
-    }
+    char item[WML_LIVE_TEXT];
+    if (b->live && b->sampler) wml_live_item(b->sampler, ms, item);
     wml_note_progress(b->io->cx, stage, b->live && b->sampler ? item : NULL, done, total, runs ? "runs" : NULL);
 }
 
@@ -183,9 +163,7 @@ static bool measure(struct bench *b, struct wml_err *err)
     bool ok = loop(b, b->n_warmup, false, err) && (b->interrupted || loop(b, b->n_iterations, true, err));
     b->usage = wml_sampler_stop(b->sampler);
     b->sampler = NULL;
-    b->rss_after = wml_rss();
-    b->rss_peak = wml_rss_peak();
-    look_at_memory(b, 2);
+    wml_memory_look(&b->memory, 2);
     checkpoint(b);
     if (wml_json_get_str(b->request, "profile").len) {
         struct wml_err ignored = {0};
@@ -229,78 +207,6 @@ static void put_number(struct wml_json *j, const char *key, double v)
 {
     wml_json_key(j, key);
     wml_json_put_num(j, v);
-}
-
-/* Negative: not known. */
-static void put_known(struct wml_json *j, const char *key, double v)
-{
-    wml_json_key(j, key);
-    if (v >= 0) wml_json_put_num(j, v);
-    else wml_json_put_null(j);
-}
-
-static void put_points(struct wml_json *j, const char *key, const double at[3])
-{
-    wml_json_key(j, key);
-    wml_json_begin(j, '[');
-    for (size_t i = 0; i < 3; i++) {
-        if (at[i] >= 0) wml_json_put_num(j, at[i]);
-        else wml_json_put_null(j);
-    }
-    wml_json_end(j, ']');
-}
-
-static void put_memory(struct wml_json *j, const struct bench *b)
-{
-    wml_json_key(j, "memory");
-    wml_json_begin(j, '{');
-    put_number(j, "baseline", (double)b->rss_before);
-    put_number(j, "loaded", (double)b->rss_loaded);
-    put_number(j, "after", (double)b->rss_after);
-    put_number(j, "peak", (double)b->rss_peak);
-    put_points(j, "local_mb", b->local_mb);
-    put_points(j, "shared_mb", b->shared_mb);
-    wml_json_end(j, '}');
-}
-
-static void put_share(struct wml_json *j, const char *key, const struct wml_usage_share *s)
-{
-    wml_json_key(j, key);
-    wml_json_begin(j, '{');
-    put_known(j, "mean", s->n ? s->mean : -1);
-    put_known(j, "peak", s->n ? s->peak : -1);
-    put_number(j, "samples", (double)s->n);
-    wml_json_end(j, '}');
-}
-
-static void put_text(struct wml_json *j, const char *key, const char *text)
-{
-    wml_json_key(j, key);
-    wml_json_put_cstr(j, text[0] ? text : NULL);
-}
-
-static void put_usage(struct wml_json *j, const struct wml_usage *u)
-{
-    wml_json_key(j, "usage");
-    wml_json_begin(j, '{');
-    put_number(j, "cpu_mean", u->cpu_mean_percent);
-    put_number(j, "cpu_peak", u->cpu_peak_percent);
-    put_number(j, "rss_mean", u->rss_mean_mb);
-    put_number(j, "rss_last", u->rss_last_mb);
-    put_number(j, "rss_peak", u->rss_peak_mb);
-    put_number(j, "samples", (double)u->n);
-    put_share(j, "machine", &u->machine);
-    put_share(j, "gpu", &u->gpu);
-    put_share(j, "npu", &u->npu);
-    put_share(j, "local_mb", &u->local_mb);
-    put_share(j, "shared_mb", &u->shared_mb);
-    put_known(j, "machine_used_mb", u->n ? u->used_mb : -1);
-    put_known(j, "gpu_busy_ns", u->gpu.n ? (double)u->gpu_busy_ns : -1);
-    put_known(j, "npu_busy_ns", u->npu.n ? (double)u->npu_busy_ns : -1);
-    put_text(j, "source", u->source);
-    put_text(j, "gpu_luid", u->gpu_luid);
-    put_text(j, "npu_luid", u->npu_luid);
-    wml_json_end(j, '}');
 }
 
 /* Types of nodes as ORT sees them: those that it made have no name in the model. */
@@ -359,8 +265,8 @@ static void put_reply(struct wml_json *j, const struct bench *b)
     wml_json_put_fixed(j, (double)b->elapsed_ns / 1e6, 3);
     wml_json_key(j, "interrupted");
     wml_json_put_bool(j, b->interrupted);
-    put_memory(j, b);
-    put_usage(j, &b->usage);
+    wml_memory_put(j, &b->memory);
+    wml_usage_put(j, &b->usage);
     wml_json_key(j, "ort_profile");
     wml_json_put_str(j, b->profile.len ? wml_buf_view(&b->profile) : WML_NO_STR);
     if (b->csv) {
@@ -404,7 +310,7 @@ static bool run_at_a_level(struct bench *b, struct wml_err *err)
 static bool bench(struct wml_job_io *io, const struct wml_json_doc *doc, struct wml_err *err)
 {
     const struct wml_json_val *request = wml_json_root(doc);
-    struct bench b = {.io = io, .request = request, .local_mb = {-1, -1, -1}, .shared_mb = {-1, -1, -1}};
+    struct bench b = {.io = io, .request = request};
     struct wml_json j = {.out = &io->reply};
     struct wml_str samples = wml_json_get_str(request, "samples");
     bool ok = wml_job_target(io, request, &b.s, err);
@@ -426,7 +332,7 @@ static bool bench(struct wml_job_io *io, const struct wml_json_doc *doc, struct 
     WML_VEC_RELEASE(&b.warmup);
     WML_VEC_RELEASE(&b.sample);
     wml_buf_release(&b.profile);
-    wml_loads_close(b.loads);
+    wml_memory_end(&b.memory);
     return ok;
 }
 

@@ -2,7 +2,7 @@
  *
  * stdin    {"reply":FILE,"cache":DIR,"level":2,"native":false,"request":{...}}
  * channel  {"phase":"load"} | {"log":"text","level":1} | {"progress":"Running","item":..,"done":1,
- *          "total":9,"unit":"runs"} | {"progress":null} | {"replied":true}, one per line
+ *          "total":9,"unit":"runs"} | {"progress":null} | {"event":{...}} | {"replied":true}, one per line
  * FILE     {"ok":true,"reply":{...}} | {"ok":false,"code":"load","msg":"..","hint":"..","reply":{...}} */
 #ifndef WML_WORKER_WIRE_H
 #define WML_WORKER_WIRE_H

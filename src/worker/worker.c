@@ -9,10 +9,11 @@
 #include "os/sys.h"
 #include "worker/wire.h"
 
-enum { TEARDOWN_MS = 10000, CHANNEL_LINE_MAX = 65536 };
+enum { TEARDOWN_MS = 10000, CHANNEL_LINE_MAX = 1 << 20 };
 
 struct listener {
     struct wml_ctx *cx;
+    const struct wml_worker_call *call;
     struct wml_worker_reply *reply;
     bool replied, timed;
 };
@@ -49,6 +50,8 @@ static uint64_t hear(void *arg, struct wml_str line)
     } else if (wml_json_is_string(wml_json_get(v, "log"))) {
         struct wml_str s = wml_json_get_str(v, "log");
         wml_log(l->cx, (enum wml_log_level)wml_json_get_int(v, "level", WML_LOG_INFO), "%.*s", WML_ARG(s));
+    } else if (wml_json_is_object(wml_json_get(v, "event"))) {
+        if (l->call->on_event) l->call->on_event(l->call->arg, wml_json_get(v, "event"));
     } else if (wml_json_get_bool(v, "replied", false)) {
         l->replied = true;
         limit = TEARDOWN_MS;
@@ -98,7 +101,11 @@ static void describe_end(const struct wml_child_result *r, const struct listener
     reply->end = r->how == WML_CHILD_EXIT && r->status == 0 ? WML_CHILD_OK : ends[r->how];
     reply->wall_ms = r->wall_ms;
     reply->peak_rss = r->peak_rss;
-    if (reply->end == WML_CHILD_OK) return;
+    reply->status = r->status;
+    wml_child_describe(r, &how);
+    snprintf(reply->name, sizeof reply->name, "%s", wml_buf_text(&how));
+    wml_buf_clear(&how);
+    if (reply->end == WML_CHILD_OK) goto done;
     if (reply->end == WML_CHILD_TIMED_OUT) {
         uint64_t ms = l->replied ? TEARDOWN_MS : call->timeout_ms;
         wml_buf_fmt(&how, "did not end within %.6g s and was stopped during %s", (double)ms / 1000, phase);
@@ -110,19 +117,30 @@ static void describe_end(const struct wml_child_result *r, const struct listener
         wml_buf_fmt(&how, " during %s", phase);
     }
     snprintf(reply->ended, sizeof reply->ended, "%s", wml_buf_text(&how));
+done:
     wml_buf_release(&how);
 }
 
-/* What a child that left no reply means for the caller: by the phase it died in. */
+/* By the phase it died in. */
+static enum wml_code code_of(const char *phase)
+{
+    static const char *const loading[] = {"load", "register", "config", "model", "tokenizer"};
+    static const char *const running[] = {"run", "warmup", "timed"};
+    for (size_t i = 0; i < WML_COUNT(loading); i++)
+        if (strcmp(phase, loading[i]) == 0) return WML_E_LOAD;
+    for (size_t i = 0; i < WML_COUNT(running); i++)
+        if (strcmp(phase, running[i]) == 0) return WML_E_RUN;
+    return WML_E_CHILD;
+}
+
+/* What a child that left no reply means for the caller. */
 static bool no_reply(const struct wml_worker_call *call, const struct wml_worker_reply *reply,
                      struct wml_err *err)
 {
-    enum wml_code code = WML_E_CHILD;
+    enum wml_code code = code_of(reply->phase);
     struct wml_str words = last_line(&reply->log);
     if (reply->end == WML_CHILD_CANCELLED) code = WML_E_CANCELLED;
     else if (reply->end == WML_CHILD_TIMED_OUT) code = WML_E_TIMEOUT;
-    else if (strcmp(reply->phase, "load") == 0) code = WML_E_LOAD;
-    else if (strcmp(reply->phase, "run") == 0 || strcmp(reply->phase, "warmup") == 0) code = WML_E_RUN;
     const char *ended = reply->end == WML_CHILD_OK ? "ended without a result" : reply->ended;
     wml_fail(err, code, "the child process (%s) %s%s%.*s", call->job, ended,
              words.len ? "; its last words: " : "", WML_ARG(words));
@@ -162,7 +180,7 @@ static bool run_child(struct wml_ctx *cx, const struct wml_worker_call *call, co
     struct wml_buf file = {0}, request = {0}, envelope = {0};
     struct wml_child_result result = {0};
     struct wml_err unread = {0};
-    struct listener l = {.cx = cx, .reply = reply};
+    struct listener l = {.cx = cx, .call = call, .reply = reply};
     const char *argv[] = {cx->program, WML_WORKER_COMMAND, call->job, NULL};
     wml_path_join(&file, wml_str(dir), WML_STR("reply.json"));
     write_request(cx, call, wml_buf_text(&file), &request);

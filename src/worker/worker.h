@@ -10,6 +10,7 @@
 #include "base/ctx.h"
 
 struct wml_json_doc;
+struct wml_json_val;
 
 /* --- the parent's side --- */
 
@@ -20,6 +21,9 @@ struct wml_worker_call {
     bool in_process;       /* no child: for debugging, and for code that is trusted (the CPU EP) */
     const char *dir;       /* working folder of the child; NULL: ours, so relative paths stay right.
                               With one, every path in the request must be absolute. */
+    /* What the job tells while it runs (wml_job_event): an object. NULL: nobody listens. */
+    void (*on_event)(void *arg, const struct wml_json_val *event);
+    void *arg;
 };
 
 enum wml_child_end {
@@ -33,6 +37,8 @@ enum wml_child_end {
 struct wml_worker_reply {
     struct wml_json_doc *json; /* the reply; its root is an object */
     enum wml_child_end end;
+    int64_t status;  /* exit status, signal number or exception code; in process 0 */
+    char name[64];   /* of the end: "SIGSEGV", "exit status 3"; "" in process */
     bool salvaged;   /* the reply is whole although the child did not end well */
     char phase[32];  /* what the child did last: "load", "run", "teardown", ... */
     char ended[160]; /* "was killed by SIGSEGV during teardown"; "" when it ended well */
@@ -59,6 +65,9 @@ struct wml_job_io {
 
 /* Tells the parent what comes next, before something that may crash. */
 void wml_job_phase(struct wml_job_io *io, const char *phase);
+/* A JSON object for the parent's on_event, at once: what it holds is kept whatever becomes of this process. In process it
+ * is dropped. */
+void wml_job_event(struct wml_job_io *io, struct wml_str object);
 
 struct wml_job {
     const char *name, *summary;

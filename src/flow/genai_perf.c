@@ -1,0 +1,121 @@
+/* perf over a bundle, and generate: the same steps, two reports. */
+#include "flow/genai_internal.h"
+
+#include <stdarg.h>
+
+#include "flow/output.h"
+#include "os/file.h"
+#include "os/path.h"
+#include "os/sys.h"
+#include "report/render.h"
+
+void wml_genai_warn(struct wml_genai_run *r, const char *fmt, ...)
+{
+    char text[1024];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    const char *copy = wml_arena_cstr(&r->arena, wml_str(text));
+    WML_PUSH(&r->warning, copy);
+    wml_log(r->cx, WML_LOG_WARN, "%s", copy);
+}
+
+bool wml_flow_is_bundle(const char *folder)
+{
+    return wml_bundle_is(folder);
+}
+
+static bool begin(struct wml_genai_run *r, struct wml_err *err)
+{
+    struct wml_buf dir = {0};
+    char now[WML_TIME_TEXT];
+    wml_time_utc(now);
+    snprintf(r->timestamp, sizeof r->timestamp, "%.19s+00:00", now);
+    if (!wml_bundle_is(r->args->bundle)) {
+        wml_fail(err, WML_E_USAGE, "%s is no GenAI bundle: it has no " WML_BUNDLE_CONFIG, r->args->bundle);
+        return wml_hint(err, "name the folder that holds " WML_BUNDLE_CONFIG ", the models and the tokenizer");
+    }
+    bool ok = wml_path_absolute(&dir, wml_str(r->args->bundle), err);
+    r->dir = wml_arena_cstr(&r->arena, wml_buf_view(&dir));
+    wml_buf_release(&dir);
+    return ok;
+}
+
+static bool name_output(struct wml_genai_run *r, struct wml_err *err)
+{
+    char stamp[WML_TIME_TEXT];
+    r->output = r->args->output;
+    if (!r->output) {
+        if (!r->cx->cache_dir) return wml_fail(err, WML_E_NOT_FOUND, "no cache folder is known for the report: name one with -o");
+        wml_time_stamp(stamp);
+        r->output = wml_arena_fmt(&r->arena, "%s/perf/%.*s/%s.json", r->cx->cache_dir, WML_ARG(wml_path_name(wml_str(r->dir))), stamp).ptr;
+    }
+    return wml_output_check("Report", r->output, r->args->overwrite || !r->args->output, NULL, err);
+}
+
+/* Up to the folder that is loaded. */
+static bool prepare(struct wml_genai_run *r, struct wml_err *err)
+{
+    if (!wml_genai_route(r, err)) return false;
+    uint64_t start = wml_now_ns();
+    bool ok = wml_genai_derive(r, err);
+    r->prepare_ms = (double)(wml_now_ns() - start) / 1e6;
+    return ok;
+}
+
+static bool write_report(struct wml_genai_run *r, struct wml_report *out, struct wml_err *err)
+{
+    struct wml_buf text = {0};
+    struct wml_render_opts opts = {.indent = 2};
+    wml_renderer_find("json")->render(out, &opts, &text);
+    wml_buf_char(&text, '\n');
+    bool ok = wml_file_write(r->output, wml_buf_view(&text), err);
+    wml_buf_release(&text);
+    return ok;
+}
+
+static size_t count_timed(const struct wml_genai_run *r)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < r->request.len; i++) n += r->request.at[i].timed;
+    return n;
+}
+
+static void release(struct wml_genai_run *r)
+{
+    if (r->temp_dir) wml_dir_remove(r->temp_dir);
+    for (size_t i = 0; i < r->target.len; i++) wml_json_free(r->target.at[i].doc);
+    for (size_t i = 0; i < r->request.len; i++) wml_genai_sample_release(&r->request.at[i].sample);
+    WML_VEC_RELEASE(&r->target);
+    WML_VEC_RELEASE(&r->request);
+    WML_VEC_RELEASE(&r->warning);
+    wml_json_free(r->load);
+    wml_worker_reply_release(&r->reply);
+    wml_bundle_close(&r->bundle);
+    wml_arena_release(&r->arena);
+}
+
+bool wml_flow_genai_perf(const struct wml_genai_args *a, struct wml_ctx *cx, struct wml_report *out, struct wml_err *err)
+{
+    struct wml_genai_run r = {.args = a, .cx = cx};
+    struct wml_err failed = {0};
+    bool ok = begin(&r, err) && name_output(&r, err) && prepare(&r, err);
+    if (!ok) goto done;
+    ok = wml_genai_generate_in_child(&r, &failed);
+    wml_end_progress(cx);
+    size_t timed = count_timed(&r);
+    /* What came of nothing does not replace what came of something. */
+    if (ok || timed || !wml_file_exists(r.output)) {
+        wml_genai_report(&r, out, ok ? NULL : &failed);
+        if (!write_report(&r, out, err)) ok = false;
+        else wml_item_line(wml_report_root(out), WML_TONE_PLAIN, "Results saved to: %s", r.output);
+    }
+    wml_output_unstage(&failed, r.temp_dir, r.dir);
+    if (!ok && err->code == WML_OK) *err = failed;
+    if (!ok && r.interrupted) wml_fail(err, WML_E_INTERRUPTED, "Aborted! %zu requests were measured", timed);
+done:
+    wml_end_progress(cx);
+    release(&r);
+    return ok;
+}
