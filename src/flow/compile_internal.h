@@ -37,6 +37,8 @@ struct wml_compile_run {
     char identity[WML_SHA256_HEX];
     bool cached;                  /* taken from the cache */
     const char *salvaged;         /* how the child ended although the result is whole, or NULL */
+    bool of_bundle;               /* what a child left that took too long is not looked at; the caller says how it went */
+    char ended[64];               /* of the compiler's process: "SIGSEGV", "exit status 0"; "": there was none */
     WML_VEC(const char *) warning;
 };
 

@@ -106,7 +106,8 @@ bool wml_compile_stage(struct wml_compile_run *r, struct wml_err *err)
     struct wml_worker_call call = {.job = "compile", .request = wml_buf_view(&request), .dir = r->stage,
                                    .timeout_ms = r->args->timeout_ms, .in_process = !r->args->isolate};
     bool told = wml_worker_call(r->cx, &call, &reply, &child);
-    if (child.code == WML_E_CANCELLED) {
+    snprintf(r->ended, sizeof r->ended, "%s", reply.name);
+    if (child.code == WML_E_CANCELLED || (r->of_bundle && child.code == WML_E_TIMEOUT)) {
         *err = child;
         goto done;
     }
@@ -127,7 +128,7 @@ bool wml_compile_stage(struct wml_compile_run *r, struct wml_err *err)
                                            reply.ended);
         r->salvaged = how.ptr;
         WML_PUSH(&r->warning, how.ptr);
-        wml_log(r->cx, WML_LOG_WARN, "%s", how.ptr);
+        if (!r->of_bundle) wml_log(r->cx, WML_LOG_WARN, "%s", how.ptr);
     }
     const struct wml_json_val *ms = wml_json_get(wml_json_root(reply.json), "compile_ms");
     for (size_t i = 0; i < r->n; i++)

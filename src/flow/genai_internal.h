@@ -19,6 +19,16 @@ struct wml_genai_timed {
     struct wml_genai_sample sample;
 };
 
+struct wml_genai_stage { /* what became of one stage with --compile */
+    size_t index;             /* in the bundle */
+    const char *ep;           /* alias */
+    const char *status;       /* "compiled", "salvaged", "cached", "precompiled", "failed", "timeout", "skipped" */
+    bool shared;              /* one context with others */
+    const char *artifact;     /* file name in the folder; NULL: none */
+    double ms;
+    const char *exit, *note;  /* how the compiler's process ended; why. NULL */
+};
+
 struct wml_genai_run {
     const struct wml_genai_args *args;
     struct wml_ctx *cx;
@@ -31,6 +41,11 @@ struct wml_genai_run {
     WML_VEC(struct wml_genai_target) target;
     WML_VEC(struct wml_genai_timed) request;
     WML_VEC(const char *) warning;
+    WML_VEC(struct wml_genai_stage) stage; /* with --compile: those that run on an accelerator */
+    const char *compiled_dir;      /* of compiled stages; NULL: none */
+    bool reused;                   /* it holds what an earlier run made */
+    bool apart;                    /* no two stages share a context */
+    double compile_ms;
     struct wml_json_doc *load;     /* event "load"; NULL: it did not load */
     struct wml_worker_reply reply; /* of the child that generates */
     bool ran;                      /* there was such a child */
@@ -49,6 +64,12 @@ const struct wml_json_val *wml_genai_target_of(const struct wml_genai_run *r, co
 bool wml_genai_derive(struct wml_genai_run *r, struct wml_err *err);
 /* Entries of the bundle in `to`, but the config and what `left_out` names: links where the system has them, else copies. */
 bool wml_genai_mirror(const char *bundle, const char *to, bool (*left_out)(void *arg, struct wml_str name), void *arg, struct wml_err *err);
+/* Compiles stages, each group in a child of its own, into <bundle>/_compiled, or into the cache where the bundle cannot be
+ * written. What cannot be compiled keeps its source: false only for Ctrl-C and what the system cannot do. anew: nothing of
+ * an earlier run is used. Sets load_dir when the folder is what is to be loaded. */
+bool wml_genai_compile(struct wml_genai_run *r, bool anew, struct wml_err *err);
+/* The stage among those compiled that cannot be loaded, asked one by one in children; err gets its name. */
+void wml_genai_blame(struct wml_genai_run *r, struct wml_err *err);
 /* The child that generates. false: err says how it ended; what it had told is there. */
 bool wml_genai_generate_in_child(struct wml_genai_run *r, struct wml_err *err);
 void wml_genai_report(struct wml_genai_run *r, struct wml_report *out, const struct wml_err *failure);

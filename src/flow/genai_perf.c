@@ -59,9 +59,49 @@ static bool prepare(struct wml_genai_run *r, struct wml_err *err)
 {
     if (!wml_genai_route(r, err)) return false;
     uint64_t start = wml_now_ns();
-    bool ok = wml_genai_derive(r, err);
+    bool ok = !r->args->compile || wml_genai_compile(r, false, err);
+    if (ok && !r->load_dir) ok = wml_genai_derive(r, err);
     r->prepare_ms = (double)(wml_now_ns() - start) / 1e6;
     return ok;
+}
+
+static bool shares(const struct wml_genai_run *r)
+{
+    for (size_t i = 0; i < r->stage.len; i++)
+        if (r->stage.at[i].artifact && r->stage.at[i].shared) return true;
+    return false;
+}
+
+static bool again(struct wml_genai_run *r, struct wml_err *err)
+{
+    *err = (struct wml_err){0};
+    wml_worker_reply_release(&r->reply);
+    r->load_dir = NULL;
+    return wml_genai_compile(r, true, err) && (r->load_dir || wml_genai_derive(r, err)) && wml_genai_generate_in_child(r, err);
+}
+
+static bool may_try_again(const struct wml_genai_run *r, const struct wml_err *err)
+{
+    return err->code == WML_E_LOAD && !r->interrupted && r->compiled_dir;
+}
+
+/* Stages that an earlier run compiled may be damaged, or made by a driver that has changed since: they get one more try, made
+ * anew. Some EPs compile into a shared context what they cannot load from one: then each stage gets its own. Anything else
+ * is not tried again, and all of it is said. */
+static bool generate(struct wml_genai_run *r, struct wml_err *err)
+{
+    if (wml_genai_generate_in_child(r, err)) return true;
+    if (may_try_again(r, err) && r->reused) {
+        wml_genai_warn(r, "%s; stages that an earlier run compiled are dropped and compiled anew", err->msg);
+        if (again(r, err)) return true;
+    }
+    if (may_try_again(r, err) && shares(r)) {
+        wml_genai_warn(r, "%s; the stages share a context: each is compiled alone now", err->msg);
+        r->apart = true;
+        if (again(r, err)) return true;
+    }
+    if (may_try_again(r, err)) wml_genai_blame(r, err);
+    return false;
 }
 
 static bool write_report(struct wml_genai_run *r, struct wml_report *out, struct wml_err *err)
@@ -88,6 +128,7 @@ static void release(struct wml_genai_run *r)
     for (size_t i = 0; i < r->target.len; i++) wml_json_free(r->target.at[i].doc);
     for (size_t i = 0; i < r->request.len; i++) wml_genai_sample_release(&r->request.at[i].sample);
     WML_VEC_RELEASE(&r->target);
+    WML_VEC_RELEASE(&r->stage);
     WML_VEC_RELEASE(&r->request);
     WML_VEC_RELEASE(&r->warning);
     wml_json_free(r->load);
@@ -102,7 +143,7 @@ bool wml_flow_genai_perf(const struct wml_genai_args *a, struct wml_ctx *cx, str
     struct wml_err failed = {0};
     bool ok = begin(&r, err) && name_output(&r, err) && prepare(&r, err);
     if (!ok) goto done;
-    ok = wml_genai_generate_in_child(&r, &failed);
+    ok = generate(&r, &failed);
     wml_end_progress(cx);
     size_t timed = count_timed(&r);
     /* What came of nothing does not replace what came of something. */
@@ -115,6 +156,7 @@ bool wml_flow_genai_perf(const struct wml_genai_args *a, struct wml_ctx *cx, str
     if (!ok && err->code == WML_OK) *err = failed;
     if (!ok && r.interrupted) wml_fail(err, WML_E_INTERRUPTED, "Aborted! %zu requests were measured", timed);
 done:
+    if (!ok && err->code == WML_E_CANCELLED) wml_fail(err, WML_E_INTERRUPTED, "Aborted!");
     wml_end_progress(cx);
     release(&r);
     return ok;

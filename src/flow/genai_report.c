@@ -197,6 +197,34 @@ static void put_aggregate(struct wml_item *root, const struct aggregate *a)
     put(i, "tokens_per_second_overall", a->overall, 2);
 }
 
+static void put_compile(struct wml_item *root, const struct wml_genai_run *r)
+{
+    static const struct wml_column columns[] = {{.label = "Stage"}, {.label = "EP"}, {.label = "Compiled"}, {.label = "ms", .right = true}};
+    struct wml_item *c = wml_item_object(root, "compile", NULL);
+    wml_item_bool(c, "requested", NULL, r->args->compile);
+    wml_item_cstr(c, "directory", NULL, r->compiled_dir);
+    put(c, "duration_ms", r->compile_ms, 3);
+    struct wml_item *stages = wml_item_array(c, "stages", NULL);
+    struct wml_item *table = r->stage.len ? wml_item_table(root, NULL, "Stages", columns, WML_COUNT(columns)) : NULL;
+    for (size_t i = 0; i < r->stage.len; i++) {
+        const struct wml_genai_stage *s = &r->stage.at[i];
+        struct wml_item *o = wml_item_object(stages, NULL, NULL), *row = wml_table_row(table);
+        wml_item_cstr(o, "stage", NULL, r->bundle.stage[s->index].name);
+        wml_item_cstr(o, "ep", NULL, s->ep);
+        wml_item_cstr(o, "status", NULL, s->status);
+        wml_item_bool(o, "shared", NULL, s->shared);
+        wml_item_cstr(o, "source", NULL, r->bundle.stage[s->index].source);
+        wml_item_cstr(o, "artifact", NULL, s->artifact);
+        put(o, "duration_ms", s->ms, 3);
+        wml_item_cstr(o, "exit", NULL, s->exit);
+        wml_item_cstr(o, "note", NULL, s->note);
+        wml_item_cstr(row, NULL, "Stage", r->bundle.stage[s->index].name);
+        wml_item_cstr(row, NULL, "EP", s->ep);
+        wml_item_fmt(row, NULL, "Compiled", "%s%s", s->status, s->shared ? ", shared context" : "");
+        wml_item_fmt(row, NULL, "ms", "%.1f", s->ms);
+    }
+}
+
 static const char *exit_kind(const struct wml_worker_reply *reply)
 {
     static const char *const kinds[] = {[WML_CHILD_OK] = "exit", [WML_CHILD_EXITED] = "exit", [WML_CHILD_SIGNALLED] = "signal",
@@ -264,6 +292,7 @@ void wml_genai_report(struct wml_genai_run *r, struct wml_report *out, const str
     put_aggregate(root, &a);
     if (r->args->memory) wml_perf_put_memory(root, wml_json_get(reply, "memory"));
     if (r->args->monitor) wml_perf_put_monitor(root, wml_json_get(reply, "usage"), device_of(r), simulated(r));
+    if (r->args->compile) put_compile(root, r);
     put_process(root, r);
     if (r->request.len) {
         wml_item_str(root, "response_text", NULL, wml_buf_view(&r->request.at[0].sample.text));

@@ -12,10 +12,11 @@ BYTES, BOS, EOS, VOCAB, WIDTH, CONTEXT = 256, 256, 257, 258, 16, 128
 def weights():
     rng = np.random.default_rng(7)
     return {name: rng.normal(size=shape).astype(np.float32) for name, shape in
-            {"embed": (VOCAB, WIDTH), "wq": (WIDTH, WIDTH), "wv": (WIDTH, WIDTH), "head": (WIDTH, VOCAB)}.items()}
+            {"embed": (VOCAB, WIDTH), "wq": (WIDTH, WIDTH), "wv": (WIDTH, WIDTH), "head": (WIDTH, VOCAB),
+             "up": (WIDTH, 4 * WIDTH), "down": (4 * WIDTH, WIDTH)}.items()}
 
 
-def greedy(prompt, n):
+def greedy(prompt, n, mlp=False):
     """The likeliest tokens after a text, no template."""
     w, ids, out = weights(), list(prompt.encode()), []
     while len(out) < n:
@@ -23,6 +24,8 @@ def greedy(prompt, n):
         scores = (x[-1] @ w["wq"]) @ x.T / 4
         p = np.exp(scores - scores.max())
         y = x[-1] + (p / p.sum()) @ (x @ w["wv"])
+        if mlp:
+            y = y + np.maximum(y @ w["up"], 0) @ w["down"]
         logits = y @ w["head"]
         ids.append(int(np.argmax(logits)))
         out.append(ids[-1])
@@ -145,3 +148,23 @@ def pipeline(folder, provider=None):
             {"iterator": {"filename": "iter.onnx", "run_on_prompt": False, "run_on_token_gen": True, **attention}},
             {"lm_head": {"filename": "lm_head.onnx", "inputs": ["y"], "outputs": ["logits"], "run_on_prompt": True, "run_on_token_gen": True,
                          "is_lm_head": True}}]})
+
+
+def fixed(folder, length, provider):
+    """Two stages of fixed shapes, as NPUs want them: a layer after the attention, for a prompt of that length and for one token."""
+    bundle = pipeline(folder)
+    nodes = [h.make_node("MatMul", ["y", "up"], ["u"], "up_matmul"), h.make_node("Relu", ["u"], ["a"], "gate"),
+             h.make_node("MatMul", ["a", "down"], ["d"], "down_matmul"), h.make_node("Add", ["y", "d"], ["z"], "mlp_residual")]
+    with open(f"{bundle}/genai_config.json") as f:
+        config = json.load(f)
+    stages = config["model"]["decoder"]["pipeline"]
+    for i, (name, n) in enumerate((("mlp_prompt", length), ("mlp_token", 1))):
+        _save(f"{bundle}/{name}.onnx", nodes, [_value("y", T.FLOAT, 1, n, WIDTH)], [_value("z", T.FLOAT, 1, n, WIDTH)], ["up", "down"])
+        stages.insert(3 + i, {name: {"filename": f"{name}.onnx", "inputs": ["y"], "outputs": ["z"], "run_on_prompt": i == 0, "run_on_token_gen": i == 1,
+                                     "session_options": {"log_id": name, "provider_options": [provider]}}})
+    stages[-1]["lm_head"]["inputs"] = ["z"]
+    _save(f"{bundle}/lm_head.onnx", [h.make_node("MatMul", ["z", "head"], ["logits"], "head_matmul")],
+          [_value("z", T.FLOAT, "batch", "sequence", WIDTH)], [_value(*_LOGITS)], ["head"])
+    with open(f"{bundle}/genai_config.json", "w") as f:
+        json.dump(config, f, indent=1)
+    return bundle

@@ -206,6 +206,8 @@ OrtStatus *vnpu_context_save(struct vnpu_ep *ep, const OrtGraph *graph, const Or
         for (size_t i = 0; i < n && st == NULL; i += step)
             st = save_nodes(ep, graph, fused + i, program + i, step, out + i);
     }
+    /* The context file is there, the model that refers to it is not. */
+    if (st == NULL) st = vnpu_fault_strike(ep->api, &ep->options.fault, VNPU_SAVE);
     for (size_t i = 0; i < n && st != NULL; i++)
         if (out[i] != NULL) {
             ep->api->ReleaseNode(out[i]);

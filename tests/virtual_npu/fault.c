@@ -13,8 +13,9 @@ static const char *const what_names[] = {
     [KILL] = "kill", [HANG] = "hang",   [EXIT] = "exit",
 };
 static const char *const where_names[] = {
-    [VNPU_REGISTER] = "register", [VNPU_COMPILE] = "compile",   [VNPU_LOAD] = "load",
-    [VNPU_RUN] = "run",           [VNPU_TEARDOWN] = "teardown", [VNPU_UNLOAD] = "unload",
+    [VNPU_REGISTER] = "register", [VNPU_COMPILE] = "compile", [VNPU_SAVE] = "save",
+    [VNPU_LOAD] = "load",         [VNPU_RUN] = "run",         [VNPU_TEARDOWN] = "teardown",
+    [VNPU_UNLOAD] = "unload",
 };
 
 static int find_name(const char *const *names, size_t n, const char *s, size_t len)
@@ -46,7 +47,7 @@ OrtStatus *vnpu_fault_parse(const OrtApi *api, const char *text, struct vnpu_fau
         return vnpu_fail(
             api,
             "fault '%.60s' is not WHAT@WHERE[:N] with WHAT one of fail, crash, abort, kill, "
-            "hang, exit and WHERE one of register, compile, load, run, teardown, unload",
+            "hang, exit and WHERE one of register, compile, save, load, run, teardown, unload",
             text);
     memcpy(out->text, text, strlen(text) + 1);
     out->what = what;

@@ -59,7 +59,9 @@ void vnpu_buf_release(struct vnpu_buf *b);
 
 /* --- fault.c: failures on request --- */
 
-enum vnpu_where { VNPU_REGISTER, VNPU_COMPILE, VNPU_LOAD, VNPU_RUN, VNPU_TEARDOWN, VNPU_UNLOAD };
+enum vnpu_where {
+    VNPU_REGISTER, VNPU_COMPILE, VNPU_SAVE, VNPU_LOAD, VNPU_RUN, VNPU_TEARDOWN, VNPU_UNLOAD
+};
 
 struct vnpu_fault { /* zero: none */
     char text[64];  /* as it was given, for messages */
