@@ -28,6 +28,10 @@ struct wml_genai_args {
     bool monitor, memory, live;
     struct wml_genai_search search;
     void (*on_text)(void *arg, struct wml_str text); /* what is generated, as it comes; NULL: nobody listens */
+    /* A chat: the next question. false: there is none. NULL: `prompt` is the only one. */
+    bool (*ask)(void *arg, struct wml_buf *question);
+    /* A chat: the answer is complete, or, with trouble, there is none. */
+    void (*answered)(void *arg, const char *trouble);
     void *arg;
 };
 
@@ -35,7 +39,7 @@ bool wml_flow_is_bundle(const char *folder);
 /* The report is written also after a crash or Ctrl-C once something was measured; err says what happened. WML_E_LOAD,
  * WML_E_RUN, WML_E_INTERRUPTED, WML_E_TIMEOUT. */
 bool wml_flow_genai_perf(const struct wml_genai_args *a, struct wml_ctx *cx, struct wml_report *r, struct wml_err *err);
-/* One answer. */
+/* One answer; or a chat, in one child, which keeps the model. */
 bool wml_flow_generate(const struct wml_genai_args *a, struct wml_ctx *cx, struct wml_report *r, struct wml_err *err);
 
 #endif

@@ -48,6 +48,9 @@ struct wml_genai_run {
     double compile_ms;
     struct wml_json_doc *load;     /* event "load"; NULL: it did not load */
     struct wml_worker_reply reply; /* of the child that generates */
+    struct wml_buf told;           /* text of the running request that was handed on */
+    struct wml_buf question;       /* a line for the child */
+    bool no_more;                  /* questions */
     bool ran;                      /* there was such a child */
     bool interrupted, partial;
     double prepare_ms, session_ms;
@@ -72,6 +75,7 @@ bool wml_genai_compile(struct wml_genai_run *r, bool anew, struct wml_err *err);
 void wml_genai_blame(struct wml_genai_run *r, struct wml_err *err);
 /* The child that generates. false: err says how it ended; what it had told is there. */
 bool wml_genai_generate_in_child(struct wml_genai_run *r, struct wml_err *err);
+void wml_genai_put_request(struct wml_item *in, const char *key, const struct wml_genai_timed *t, size_t index);
 void wml_genai_report(struct wml_genai_run *r, struct wml_report *out, const struct wml_err *failure);
 
 #endif

@@ -129,6 +129,8 @@ static void release(struct wml_genai_run *r)
     for (size_t i = 0; i < r->request.len; i++) wml_genai_sample_release(&r->request.at[i].sample);
     WML_VEC_RELEASE(&r->target);
     WML_VEC_RELEASE(&r->stage);
+    wml_buf_release(&r->told);
+    wml_buf_release(&r->question);
     WML_VEC_RELEASE(&r->request);
     WML_VEC_RELEASE(&r->warning);
     wml_json_free(r->load);
@@ -158,6 +160,49 @@ bool wml_flow_genai_perf(const struct wml_genai_args *a, struct wml_ctx *cx, str
 done:
     if (!ok && err->code == WML_E_CANCELLED) wml_fail(err, WML_E_INTERRUPTED, "Aborted!");
     wml_end_progress(cx);
+    release(&r);
+    return ok;
+}
+
+static void report_answer(struct wml_genai_run *r, struct wml_report *out)
+{
+    struct wml_item *root = wml_report_root(out);
+    const struct wml_genai_timed *t = &r->request.at[r->request.len - 1];
+    wml_item_int(root, "schema_version", NULL, 1, WML_SHOW_PLAIN);
+    wml_item_cstr(root, "bundle", NULL, r->dir);
+    wml_item_cstr(root, "ep", NULL, r->ep);
+    wml_item_str(root, "effective_device", NULL, wml_str(wml_bundle_device(&r->bundle)));
+    wml_item_str(root, "prompt", NULL, r->args->prompt);
+    wml_item_str(root, "text", NULL, wml_buf_view(&t->sample.text));
+    struct wml_item *tokens = wml_item_array(root, "tokens", NULL);
+    for (size_t i = 0; i < t->sample.token.len; i++) wml_item_int(tokens, NULL, NULL, t->sample.token.at[i], WML_SHOW_PLAIN);
+    wml_genai_put_request(root, "request", t, 0);
+    struct wml_item *warnings = wml_item_array(root, "warnings", NULL);
+    for (size_t i = 0; i < r->warning.len; i++) wml_item_cstr(warnings, NULL, NULL, r->warning.at[i]);
+}
+
+static void log_rate(struct wml_genai_run *r)
+{
+    double ms = 0;
+    size_t n = 0;
+    for (size_t i = 0; i < r->request.len; i++)
+        for (size_t k = 0; k < r->request.at[i].sample.decode_ms.len; k++, n++) ms += r->request.at[i].sample.decode_ms.at[k];
+    const struct wml_genai_sample *first = &r->request.at[0].sample;
+    wml_log(r->cx, WML_LOG_INFO, "%zu tokens of the prompt, first token after %.1f ms, then %.1f tokens/s", first->prompt_tokens,
+            first->prefill_ms + first->first_token_ms, ms > 0 ? (double)n * 1000 / ms : 0);
+}
+
+bool wml_flow_generate(const struct wml_genai_args *a, struct wml_ctx *cx, struct wml_report *out, struct wml_err *err)
+{
+    struct wml_genai_run r = {.args = a, .cx = cx};
+    bool ok = begin(&r, err) && prepare(&r, err) && generate(&r, err);
+    wml_end_progress(cx);
+    if (r.request.len) log_rate(&r);
+    if (ok && r.request.len && !a->ask) report_answer(&r, out);
+    if (!ok) {
+        wml_output_unstage(err, r.temp_dir, r.dir);
+        if (r.interrupted || err->code == WML_E_CANCELLED) wml_fail(err, WML_E_INTERRUPTED, "Aborted!");
+    }
     release(&r);
     return ok;
 }

@@ -117,11 +117,11 @@ static void put_load(struct wml_item *root, const struct wml_genai_run *r)
     wml_item_cstr(i, "weight_upload_estimate_source", NULL, isnan(model) ? "unavailable" : "model_create_duration");
 }
 
-static void put_request(struct wml_item *list, const struct wml_genai_timed *t, size_t index)
+void wml_genai_put_request(struct wml_item *in, const char *key, const struct wml_genai_timed *t, size_t index)
 {
     const struct wml_genai_sample *s = &t->sample;
     double m[METRICS];
-    struct wml_item *i = wml_item_object(list, NULL, NULL);
+    struct wml_item *i = wml_item_object(in, key, NULL);
     measure(s, m);
     wml_item_cstr(i, "kind", NULL, t->timed ? "timed" : "warmup");
     wml_item_int(i, "index", NULL, (int64_t)index, WML_SHOW_PLAIN);
@@ -288,7 +288,7 @@ void wml_genai_report(struct wml_genai_run *r, struct wml_report *out, const str
     put_info(root, r);
     put_load(root, r);
     struct wml_item *requests = wml_item_array(root, "requests", NULL);
-    for (size_t i = 0; i < r->request.len; i++) put_request(requests, &r->request.at[i], i);
+    for (size_t i = 0; i < r->request.len; i++) wml_genai_put_request(requests, NULL, &r->request.at[i], i);
     put_aggregate(root, &a);
     if (r->args->memory) wml_perf_put_memory(root, wml_json_get(reply, "memory"));
     if (r->args->monitor) wml_perf_put_monitor(root, wml_json_get(reply, "usage"), device_of(r), simulated(r));

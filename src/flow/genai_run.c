@@ -81,7 +81,52 @@ static void write_request(const struct wml_genai_run *r, struct wml_buf *out)
     wml_json_put_bool(&j, a->live);
     wml_json_key(&j, "stream");
     wml_json_put_bool(&j, a->on_text != NULL);
+    wml_json_key(&j, "chat");
+    wml_json_put_bool(&j, a->ask != NULL);
     wml_json_end(&j, '}');
+}
+
+/* What did not come token by token: bytes that are no whole letter, or all of it where the library cannot stream. */
+static void tell_rest(struct wml_genai_run *r, struct wml_str text)
+{
+    const struct wml_genai_args *a = r->args;
+    if (!a->on_text) return;
+    if (text.len > r->told.len && (!r->told.len || memcmp(text.ptr, r->told.ptr, r->told.len) == 0))
+        a->on_text(a->arg, wml_str_sub(text, r->told.len, text.len));
+    wml_buf_clear(&r->told);
+    if (a->answered) a->answered(a->arg, NULL);
+}
+
+static void tell_token(struct wml_genai_run *r, struct wml_str text)
+{
+    if (!r->args->on_text) return;
+    wml_buf_str(&r->told, text);
+    r->args->on_text(r->args->arg, text);
+}
+
+/* The child waits meanwhile: so may we. */
+static void ask(struct wml_genai_run *r)
+{
+    struct wml_buf text = {0};
+    struct wml_json j = {.out = &r->question};
+    wml_end_progress(r->cx);
+    wml_buf_clear(&r->question);
+    r->no_more = !r->args->ask(r->args->arg, &text);
+    wml_json_begin(&j, '{');
+    wml_json_key(&j, "prompt");
+    wml_json_put_str(&j, wml_buf_view(&text));
+    wml_json_end(&j, '}');
+    wml_buf_char(&r->question, '\n');
+    wml_buf_release(&text);
+}
+
+static bool more(void *arg, struct wml_buf *out)
+{
+    struct wml_genai_run *r = arg;
+    if (r->no_more) return false;
+    wml_buf_str(out, wml_buf_view(&r->question));
+    wml_buf_clear(&r->question);
+    return true;
 }
 
 static void take_request(struct wml_genai_run *r, const struct wml_json_val *v)
@@ -104,6 +149,7 @@ static void take_request(struct wml_genai_run *r, const struct wml_json_val *v)
     while (wml_json_next(wml_json_get(v, "tokens"), &it, &key, &e)) WML_PUSH(&s->token, (int32_t)wml_json_int(e, 0));
     wml_buf_str(&s->text, wml_json_get_str(v, "text"));
     WML_PUSH(&r->request, t);
+    tell_rest(r, wml_buf_view(&r->request.at[r->request.len - 1].sample.text));
 }
 
 static void hear(void *arg, const struct wml_json_val *event)
@@ -111,7 +157,13 @@ static void hear(void *arg, const struct wml_json_val *event)
     struct wml_genai_run *r = arg;
     const struct wml_json_val *request = wml_json_get(event, "request"), *load = wml_json_get(event, "load"), *token = wml_json_get(event, "token");
     if (request) take_request(r, request);
-    if (wml_json_is_string(token) && r->args->on_text) r->args->on_text(r->args->arg, wml_json_str(token));
+    if (wml_json_is_string(token)) tell_token(r, wml_json_str(token));
+    if (wml_json_get_bool(event, "turn", false) && r->args->ask) ask(r);
+    if (wml_json_is_string(wml_json_get(event, "trouble")) && r->args->answered) {
+        const char *text = wml_arena_cstr(&r->arena, wml_json_get_str(event, "trouble"));
+        wml_buf_clear(&r->told);
+        r->args->answered(r->args->arg, text);
+    }
     if (load && !r->load) {
         struct wml_buf text = {0};
         struct wml_err ignored = {0};
@@ -151,7 +203,8 @@ bool wml_genai_generate_in_child(struct wml_genai_run *r, struct wml_err *err)
 {
     struct wml_buf request = {0};
     write_request(r, &request);
-    struct wml_worker_call call = {.job = "generate", .request = wml_buf_view(&request), .on_event = hear, .arg = r,
+    struct wml_worker_call call = {.job = "generate", .request = wml_buf_view(&request), .on_event = hear,
+                                   .more = r->args->ask ? more : NULL, .arg = r,
                                    .timeout_ms = (uint64_t)(r->args->generation_timeout_s * 1000)};
     r->begin_ns = wml_now_ns();
     r->ran = true;

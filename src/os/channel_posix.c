@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 #include "base/num.h"
@@ -10,7 +11,7 @@
 #include "os/sys.h"
 
 #define CHANNEL_ENV "WINML_CHANNEL"
-enum { PIECE = 65536 };
+enum { PIECE = 65536, POLL_MS = 100 };
 
 bool wml_channel_open(intptr_t *channel)
 {
@@ -47,6 +48,24 @@ bool wml_stdin_read(struct wml_buf *out, uint64_t max, struct wml_err *err)
         wml_buf_add(out, piece, (size_t)n);
     }
     return true;
+}
+
+bool wml_stdin_line(struct wml_buf *out, size_t max, const atomic_bool *cancel)
+{
+    struct pollfd p = {.fd = 0, .events = POLLIN};
+    bool any = false;
+    while (!cancel || !atomic_load(cancel)) {
+        char c;
+        if (cancel && poll(&p, 1, POLL_MS) <= 0) continue; /* nothing yet, or a signal */
+        ssize_t n = read(0, &c, 1);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return any;
+        any = true;
+        if (c == '\n') return true;
+        wml_buf_char(out, c);
+        if (out->len >= max) return true;
+    }
+    return false;
 }
 
 void wml_exit_now(int status)

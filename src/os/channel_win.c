@@ -4,6 +4,7 @@
 #include "base/num.h"
 #include "os/fail.h"
 #include "os/sys.h"
+#include "os/wide.h"
 
 #define WIN32_LEAN_AND_MEAN
 #include <windows.h>
@@ -52,6 +53,34 @@ bool wml_stdin_read(struct wml_buf *out, uint64_t max, struct wml_err *err)
         if (out->len + n > max) return wml_fail(err, WML_E_FORMAT, "standard input is too long");
         wml_buf_add(out, piece, n);
     }
+}
+
+/* A console gives lines as UTF-16. */
+static bool console_line(HANDLE in, struct wml_buf *out)
+{
+    wchar_t piece[1024];
+    DWORD n = 0;
+    if (!ReadConsoleW(in, piece, WML_COUNT(piece) - 1, &n, NULL) || !n || piece[0] == 0x1a) return false; /* Ctrl-Z ends the input */
+    while (n && (piece[n - 1] == L'\n' || piece[n - 1] == L'\r')) n--;
+    piece[n] = 0;
+    wml_narrow(piece, out);
+    return true;
+}
+
+bool wml_stdin_line(struct wml_buf *out, size_t max, const atomic_bool *cancel)
+{
+    HANDLE in = GetStdHandle(STD_INPUT_HANDLE);
+    DWORD mode = 0, n = 0;
+    bool any = false;
+    char c;
+    if (GetConsoleMode(in, &mode)) return console_line(in, out) && !(cancel && atomic_load(cancel));
+    while (out->len < max && (!cancel || !atomic_load(cancel))) {
+        if (!ReadFile(in, &c, 1, &n, NULL) || !n) return any;
+        any = true;
+        if (c == '\n') return true;
+        if (c != '\r') wml_buf_char(out, c);
+    }
+    return any;
 }
 
 void wml_exit_now(int status)

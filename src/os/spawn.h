@@ -1,6 +1,6 @@
 /* os/spawn.h - child processes.
  *
- * The child gets `input` on stdin, a private pipe whose descriptor number
+ * The child gets `input` on stdin (and what `more` gives later), a private pipe whose descriptor number
  * is told to it in the environment variable WINML_CHANNEL (Windows: an inherited HANDLE), and stdout
  * and stderr captured into one bounded tail. It dies when this process dies (PR_SET_PDEATHSIG with a
  * check of the parent; a Job object on Windows), and it runs in its own process group, which is killed
@@ -43,6 +43,9 @@ struct wml_child_hooks {
     /* One line of the channel without its newline. Returning > 0 sets the time limit to that many ms
      * from now; 0 keeps it. */
     uint64_t (*on_line)(void *arg, struct wml_str line);
+    /* What the child reads next, appended, once it has been given everything before; nothing appended: nothing yet, ask again.
+     * false: its input ends. NULL: it ends after `input`. */
+    bool (*more)(void *arg, struct wml_buf *out);
     const atomic_bool *cancel; /* NULL: none */
     uint64_t timeout_ms;       /* 0: none */
 };
@@ -60,6 +63,9 @@ bool wml_channel_open(intptr_t *channel);
 bool wml_channel_write(intptr_t channel, struct wml_str bytes);
 /* All of stdin, at most max bytes. */
 bool wml_stdin_read(struct wml_buf *out, uint64_t max, struct wml_err *err);
+/* A line of stdin without its end. Reads no byte beyond it, so that what follows is there for the next call. false: there is
+ * none, or Ctrl-C (cancel may be NULL). A line of more than `max` bytes is cut into several. */
+bool wml_stdin_line(struct wml_buf *out, size_t max, const atomic_bool *cancel);
 /* Ends this process at once: no atexit handlers, no destructors, buffers of stdio flushed first. */
 WML_NORETURN void wml_exit_now(int status);
 

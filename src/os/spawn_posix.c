@@ -30,7 +30,8 @@ struct child {
     const struct wml_child_hooks *hooks;
     struct wml_child_result *result;
     size_t fed;
-    struct wml_buf line;
+    struct wml_str input;       /* what the child is being fed with */
+    struct wml_buf line, more;
     uint64_t deadline; /* 0: none */
     bool ended;
 };
@@ -149,13 +150,17 @@ static bool start(struct child *c, struct wml_err *err)
 
 static void feed(struct child *c)
 {
-    struct wml_str left = wml_str_sub(c->s->input, c->fed, c->s->input.len);
+    struct wml_str left = wml_str_sub(c->input, c->fed, c->input.len);
     if (left.len) {
         ssize_t n = write(c->in, left.ptr, left.len);
         if (n > 0) c->fed += (size_t)n;
         else if (errno != EAGAIN && errno != EINTR) shut(&c->in);
     }
-    if (c->in >= 0 && c->fed >= c->s->input.len) shut(&c->in);
+    if (c->in < 0 || c->fed < c->input.len) return;
+    wml_buf_clear(&c->more);
+    if (!c->hooks->more || !c->hooks->more(c->hooks->arg, &c->more)) shut(&c->in);
+    c->input = wml_buf_view(&c->more);
+    c->fed = 0;
 }
 
 /* Once more than `limit` bytes are there, the newest `keep` stay. */
@@ -235,7 +240,10 @@ static void reap(struct child *c)
 
 static void listen_once(struct child *c, int limit_ms)
 {
-    struct pollfd p[4] = {{.fd = c->in, .events = POLLOUT}, {.fd = c->out, .events = POLLIN},
+    bool fed = c->hooks->more && c->fed >= c->input.len;
+    if (fed && c->in >= 0) feed(c); /* it can always be written to: asking poll would not wait */
+    fed = c->hooks->more && c->fed >= c->input.len;
+    struct pollfd p[4] = {{.fd = fed ? -1 : c->in, .events = POLLOUT}, {.fd = c->out, .events = POLLIN},
                           {.fd = c->channel, .events = POLLIN}, {.fd = c->ended ? -1 : c->pidfd, .events = POLLIN}};
     int n = poll(p, 4, limit_ms);
     if (n < 0) return;
@@ -278,6 +286,7 @@ bool wml_child_run(const struct wml_spawn *s, const struct wml_child_hooks *hook
     *result = (struct wml_child_result){.output.max = (size_t)1 << 28};
     signal(SIGPIPE, SIG_IGN);
     signal(SIGCHLD, SIG_DFL); /* ignored by whoever started us, it would take the status away */
+    c.input = s->input;
     bool ok = start(&c, err);
     if (ok) {
         if (hooks->timeout_ms) c.deadline = wml_now_ns() + hooks->timeout_ms * 1000000;
@@ -290,6 +299,7 @@ bool wml_child_run(const struct wml_spawn *s, const struct wml_child_hooks *hook
     shut(&c.channel);
     shut(&c.pidfd);
     wml_buf_release(&c.line);
+    wml_buf_release(&c.more);
     result->wall_ms = (double)(wml_now_ns() - begin) / 1e6;
     return ok;
 }

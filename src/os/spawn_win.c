@@ -23,6 +23,7 @@ struct stream {
     HANDLE wake;
     struct wml_buf got;   /* reading: what nobody has looked at yet; guarded by lock */
     struct wml_str input; /* writing */
+    bool stays;           /* open when the input is written */
 };
 
 struct child {
@@ -65,7 +66,7 @@ static unsigned __stdcall write_pipe(void *arg)
     DWORD n = 0;
     while (s->input.len && WriteFile(s->pipe, s->input.ptr, (DWORD)WML_MIN(s->input.len, (size_t)1 << 16), &n, NULL))
         s->input = wml_str_sub(s->input, n, s->input.len);
-    shut(&s->pipe);
+    if (!s->stays) shut(&s->pipe);
     return 0;
 }
 
@@ -140,6 +141,7 @@ static bool start(struct child *c, struct wml_err *err)
     DWORD code = GetLastError();
     for (size_t i = 0; i < WML_COUNT(theirs); i++) shut(&theirs[i]);
     c->in.input = c->s->input;
+    c->in.stays = c->hooks->more != NULL;
     ok = ok && start_stream(c, &c->in, write_pipe) && start_stream(c, &c->out, read_pipe) &&
          start_stream(c, &c->channel, read_pipe) && ResumeThread(c->process.hThread) != (DWORD)-1;
     if (ok) return true;
@@ -199,6 +201,18 @@ static void hear(struct child *c)
     }
 }
 
+/* Later input is lines for a child that waits for them: they fit into the pipe. */
+static void feed(struct child *c)
+{
+    DWORD n = 0;
+    if (!c->hooks->more || !c->in.pipe || WaitForSingleObject(c->in.thread, 0) != WAIT_OBJECT_0) return;
+    wml_buf_clear(&c->taken);
+    bool open = c->hooks->more(c->hooks->arg, &c->taken);
+    for (struct wml_str left = wml_buf_view(&c->taken); left.len && open; left = wml_str_sub(left, n, left.len))
+        open = WriteFile(c->in.pipe, left.ptr, (DWORD)WML_MIN(left.len, (size_t)1 << 16), &n, NULL) != 0;
+    if (!open) shut(&c->in.pipe);
+}
+
 static void stop(struct child *c, enum wml_child_how how)
 {
     c->result->how = how;
@@ -237,6 +251,7 @@ static void attend(struct child *c)
     HANDLE both[2] = {c->process.hProcess, c->wake};
     while (WaitForMultipleObjects(2, both, FALSE, wait_limit(c)) != WAIT_OBJECT_0) {
         hear(c);
+        feed(c);
         note_memory(c);
         if (c->result->how != WML_CHILD_RUNNING) continue;
         if (c->hooks->cancel && atomic_load(c->hooks->cancel)) stop(c, WML_CHILD_CANCEL);

@@ -102,13 +102,20 @@ static bool write_reply(const char *path, const struct wml_job_io *io, const str
     return ok;
 }
 
-static bool run_job(struct wml_ctx *cx, const struct wml_job *job, struct channel *channel,
+bool wml_job_hear(struct wml_job_io *io, struct wml_buf *line)
+{
+    wml_buf_clear(line);
+    return io->channel && wml_stdin_line(line, REQUEST_MAX, NULL);
+}
+
+/* talk: more lines follow the request. */
+static bool run_job(struct wml_ctx *cx, const struct wml_job *job, struct channel *channel, bool talk,
                     struct wml_err *err)
 {
     struct wml_buf text = {0};
     struct wml_json_doc *doc = NULL, *request = NULL;
     struct wml_job_io io = {.cx = cx, .channel = channel};
-    if (!wml_stdin_read(&text, REQUEST_MAX, err)) return false;
+    if (talk ? !wml_stdin_line(&text, REQUEST_MAX, NULL) : !wml_stdin_read(&text, REQUEST_MAX, err)) return false;
     if (!wml_json_parse(wml_buf_view(&text), &doc, err)) return wml_wrap(err, "request of the parent");
     const struct wml_json_val *root = wml_json_root(doc);
     struct wml_buf reply = {0}, cache = {0}, inner = {0};
@@ -145,7 +152,7 @@ int wml_worker_main(struct wml_ctx *cx, int argc, char **argv)
     cx->sink = &channel;
     cx->log = send_log;
     cx->progress = send_progress;
-    bool ok = run_job(cx, job, &channel, &err);
+    bool ok = run_job(cx, job, &channel, argc > 3 && strcmp(argv[3], "talk") == 0, &err);
     if (!ok && err.code) fprintf(stderr, "Error: %s\n", err.msg);
     wml_exit_now(ok ? 0 : 1);
 }

@@ -2,8 +2,9 @@
  *
  * request {"bundle": folder, "eps":[{"target":{..}}], "prompt", "system", "apply_template", "template": file or absent,
  *          "max_new_tokens", "warmup", "iterations", "context_length", "whole_context", "search":{..} or absent: greedy,
- *          "monitor", "live", "stream"}
- * events  {"load":{..ms}} once; {"token": text} when streaming; {"request":{sample}} after each
+ *          "monitor", "live", "stream", "chat"}
+ * events  {"load":{..ms}} once; {"token": text} when streaming; {"request":{sample}} after each; in a chat {"turn":true} when
+ *         it waits for a line {"prompt": text}, and {"trouble": text} instead of an answer
  * reply   {"load","eps":[{"target"}],"genai":{"path","version"},"ort_version","text","memory","usage"}
  *
  * EPs are registered with ORT itself, before the library is asked for a model: it finds them in the one environment of the
@@ -31,7 +32,7 @@ struct generate {
     struct wml_memory_points memory;
     struct wml_sampler *sampler;
     struct wml_usage usage;
-    bool live, stream;
+    bool live, stream, chat;
     size_t done, n_warmup, n_timed;
     size_t tokens; /* of the request that runs */
     uint64_t noted;
@@ -175,6 +176,7 @@ static bool prepare(struct generate *g, struct wml_err *err)
     g->n_timed = (size_t)wml_json_get_int(r, "iterations", 1);
     g->live = wml_json_get_bool(r, "live", false);
     g->stream = wml_json_get_bool(r, "stream", false);
+    g->chat = wml_json_get_bool(r, "chat", false);
     if (!wml_json_get_bool(r, "apply_template", true)) return true;
     wml_json_begin(&j, '[');
     if (system.len) put_message(&j, "system", system);
@@ -211,7 +213,7 @@ static void tell_request(struct generate *g, const struct wml_genai_sample *s, b
     wml_json_end(&j, ']');
     put_ms(&j, "fetch", s->fetch_ms);
     put_ms(&j, "detokenize", s->detokenize_ms);
-    if (!g->done) {
+    if (!g->done || g->chat) {
         wml_json_key(&j, "tokens");
         wml_json_begin(&j, '[');
         for (size_t i = 0; i < s->token.len; i++) wml_json_put_int(&j, s->token.at[i]);
@@ -245,6 +247,84 @@ static bool run(struct generate *g, struct wml_err *err)
     return ok;
 }
 
+/* --- chat --- */
+
+struct turn { struct wml_str role, content; };
+struct talk { WML_VEC(struct turn) turn; };
+
+static void say(struct generate *g, struct talk *t, const char *role, struct wml_str content)
+{
+    struct turn turn = {wml_str(role), wml_arena_str(&g->arena, content)};
+    WML_PUSH_IN(&g->arena, &t->turn, turn);
+}
+
+static void put_talk(struct generate *g, const struct talk *t)
+{
+    struct wml_json j = {.out = &g->messages};
+    wml_buf_clear(&g->messages);
+    wml_json_begin(&j, '[');
+    for (size_t i = 0; i < t->turn.len; i++) {
+        const char *role = t->turn.at[i].role.ptr;
+        put_message(&j, role, t->turn.at[i].content);
+    }
+    wml_json_end(&j, ']');
+    g->ask.messages = wml_buf_view(&g->messages);
+}
+
+static void tell_word(struct generate *g, const char *key, const char *text)
+{
+    struct wml_buf event = {0};
+    struct wml_json j = {.out = &event};
+    wml_json_begin(&j, '{');
+    wml_json_key(&j, key);
+    if (text) wml_json_put_cstr(&j, text);
+    else wml_json_put_bool(&j, true);
+    wml_json_end(&j, '}');
+    wml_job_event(g->io, wml_buf_view(&event));
+    wml_buf_release(&event);
+}
+
+/* A question without an answer is forgotten: it may be what is wrong. */
+static void answer(struct generate *g, struct talk *t, struct wml_str prompt)
+{
+    struct wml_genai_sample s;
+    struct wml_err err = {0};
+    say(g, t, "user", prompt);
+    g->ask.prompt = t->turn.at[t->turn.len - 1].content;
+    if (wml_json_get_bool(g->request, "apply_template", true)) put_talk(g, t);
+    g->tokens = 0;
+    wml_job_phase(g->io, "timed");
+    bool ok = wml_genai_generate(g->model, &g->ask, &s, &err);
+    if (ok) {
+        tell_request(g, &s, true);
+        say(g, t, "assistant", wml_buf_view(&s.text));
+        g->done++;
+    } else {
+        t->turn.len--;
+        tell_word(g, "trouble", err.msg);
+    }
+    wml_genai_sample_release(&s);
+}
+
+static bool chat(struct generate *g)
+{
+    struct talk t = {0};
+    struct wml_buf line = {0};
+    struct wml_str system = wml_json_get_str(g->request, "system");
+    if (system.len) say(g, &t, "system", system);
+    for (;;) {
+        struct wml_json_doc *doc = NULL;
+        struct wml_err ignored = {0};
+        tell_word(g, "turn", NULL);
+        if (!wml_job_hear(g->io, &line)) break;
+        if (wml_json_parse(wml_buf_view(&line), &doc, &ignored)) answer(g, &t, wml_json_get_str(wml_json_root(doc), "prompt"));
+        wml_json_free(doc);
+    }
+    wml_memory_look(&g->memory, 2);
+    wml_buf_release(&line);
+    return true;
+}
+
 static bool generate(struct wml_job_io *io, const struct wml_json_doc *doc, struct wml_err *err)
 {
     struct generate *g = wml_xcalloc(1, sizeof *g);
@@ -253,7 +333,7 @@ static bool generate(struct wml_job_io *io, const struct wml_json_doc *doc, stru
     g->io = io;
     g->request = wml_json_root(doc);
     if (!io->channel) return wml_fail(err, WML_E_INTERNAL, "this job needs a process of its own");
-    bool ok = prepare(g, err) && load(g, err) && run(g, err);
+    bool ok = prepare(g, err) && load(g, err) && (g->chat ? chat(g) : run(g, err));
     wml_job_phase(io, "report");
     wml_json_begin(&j, '{');
     put_load(&j, g);

@@ -1,6 +1,7 @@
 /* worker/wire.h - what parent and child say to each other. Internal to src/worker.
  *
- * stdin    {"reply":FILE,"cache":DIR,"level":2,"native":false,"request":{...}}
+ * stdin    {"reply":FILE,"cache":DIR,"level":2,"native":false,"request":{...}}, to the end; with the argument "talk" it is
+ *          one line, and lines for the job follow
  * channel  {"phase":"load"} | {"log":"text","level":1} | {"progress":"Running","item":..,"done":1,
  *          "total":9,"unit":"runs"} | {"progress":null} | {"event":{...}} | {"replied":true}, one per line
  * FILE     {"ok":true,"reply":{...}} | {"ok":false,"code":"load","msg":"..","hint":"..","reply":{...}} */

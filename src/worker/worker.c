@@ -36,6 +36,12 @@ static void hear_progress(struct wml_ctx *cx, const struct wml_json_val *v)
     wml_buf_release(&unit);
 }
 
+static bool tell_more(void *arg, struct wml_buf *out)
+{
+    const struct listener *l = arg;
+    return l->call->more(l->call->arg, out);
+}
+
 static uint64_t hear(void *arg, struct wml_str line)
 {
     struct listener *l = arg;
@@ -181,12 +187,13 @@ static bool run_child(struct wml_ctx *cx, const struct wml_worker_call *call, co
     struct wml_child_result result = {0};
     struct wml_err unread = {0};
     struct listener l = {.cx = cx, .call = call, .reply = reply};
-    const char *argv[] = {cx->program, WML_WORKER_COMMAND, call->job, NULL};
+    const char *argv[] = {cx->program, WML_WORKER_COMMAND, call->job, call->more ? "talk" : NULL, NULL};
     wml_path_join(&file, wml_str(dir), WML_STR("reply.json"));
     write_request(cx, call, wml_buf_text(&file), &request);
+    if (call->more) wml_buf_char(&request, '\n');
     struct wml_spawn s = {.program = cx->program, .argv = argv, .input = wml_buf_view(&request),
                           .dir = call->dir, .channel = true, .echo_output = cx->show_native};
-    struct wml_child_hooks hooks = {.arg = &l, .on_line = hear, .cancel = cx->cancel,
+    struct wml_child_hooks hooks = {.arg = &l, .on_line = hear, .more = call->more ? tell_more : NULL, .cancel = cx->cancel,
                                     .timeout_ms = call->timeout_ms};
     if (!wml_child_run(&s, &hooks, &result, err)) goto done;
     describe_end(&result, &l, call, reply);

@@ -23,6 +23,8 @@ struct wml_worker_call {
                               With one, every path in the request must be absolute. */
     /* What the job tells while it runs (wml_job_event): an object. NULL: nobody listens. */
     void (*on_event)(void *arg, const struct wml_json_val *event);
+    /* For a job that asks (wml_job_hear): a line for it, see wml_child_hooks. NULL: it is told nothing but the request. */
+    bool (*more)(void *arg, struct wml_buf *out);
     void *arg;
 };
 
@@ -68,6 +70,9 @@ void wml_job_phase(struct wml_job_io *io, const char *phase);
 /* A JSON object for the parent's on_event, at once: what it holds is kept whatever becomes of this process. In process it
  * is dropped. */
 void wml_job_event(struct wml_job_io *io, struct wml_str object);
+
+/* The next line that the parent has for this job, or false: there is none, and there will be none. */
+bool wml_job_hear(struct wml_job_io *io, struct wml_buf *line);
 
 struct wml_job {
     const char *name, *summary;
