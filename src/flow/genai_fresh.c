@@ -1,4 +1,6 @@
 /* Whether a compiled stage is still what would be made of its source: the meta file beside it tells what it was made of. */
+#include <ctype.h>
+
 #include "flow/compile_internal.h"
 #include "flow/genai_compile.h"
 #include "graph/edit.h"
@@ -19,8 +21,12 @@ const char *wml_genai_path_in(struct wml_genai_run *r, const char *dir, const ch
 
 const char *wml_genai_artifact(struct wml_genai_run *r, size_t stage, const struct wml_bundle_provider *p)
 {
-    const char *ep = p->ep && p->ep->provider_token ? p->ep->provider_token : "ep";
-    return wml_arena_fmt(&r->arena, "%s_%s_ctx.onnx", r->bundle.stage[stage].name, ep).ptr;
+    const char *ep = p->ep && p->ep->provider_token ? p->ep->provider_token : "ep", *name = r->bundle.stage[stage].name;
+    bool plain = *name != 0;
+    for (const char *c = name; *c; c++) plain = plain && (isalnum((unsigned char)*c) || *c == '_' || *c == '-');
+    for (size_t i = 0; i < r->bundle.n_stages; i++) plain = plain && (i == stage || strcmp(r->bundle.stage[i].name, name) != 0);
+    if (!plain) return wml_arena_fmt(&r->arena, "stage%zu_%s_ctx.onnx", stage, ep).ptr;
+    return wml_arena_fmt(&r->arena, "%s_%s_ctx.onnx", name, ep).ptr;
 }
 
 static void put_options(struct wml_json *j, const struct wml_bundle_provider *p)

@@ -59,7 +59,7 @@ struct wml_genai_run {
 };
 
 void wml_genai_warn(struct wml_genai_run *r, const char *fmt, ...) WML_PRINTF(2, 3);
-/* Bundle, override, options, and what each EP of the result means here. WML_E_USAGE. */
+/* Override, options, and what each EP of the result means here. WML_E_USAGE. */
 bool wml_genai_route(struct wml_genai_run *r, struct wml_err *err);
 /* The member "target" of what a child said of this EP; NULL: nothing. */
 const struct wml_json_val *wml_genai_target_of(const struct wml_genai_run *r, const struct wml_ep *ep);

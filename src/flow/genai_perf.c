@@ -32,11 +32,8 @@ static bool begin(struct wml_genai_run *r, struct wml_err *err)
     char now[WML_TIME_TEXT];
     wml_time_utc(now);
     snprintf(r->timestamp, sizeof r->timestamp, "%.19s+00:00", now);
-    if (!wml_bundle_is(r->args->bundle)) {
-        wml_fail(err, WML_E_USAGE, "%s is no GenAI bundle: it has no " WML_BUNDLE_CONFIG, r->args->bundle);
-        return wml_hint(err, "name the folder that holds " WML_BUNDLE_CONFIG ", the models and the tokenizer");
-    }
-    bool ok = wml_path_absolute(&dir, wml_str(r->args->bundle), err);
+    /* What is wrong with it is said in the words that were typed. */
+    bool ok = wml_bundle_open(r->args->bundle, &r->bundle, err) && wml_path_absolute(&dir, wml_str(r->args->bundle), err);
     r->dir = wml_arena_cstr(&r->arena, wml_buf_view(&dir));
     wml_buf_release(&dir);
     return ok;

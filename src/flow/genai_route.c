@@ -210,7 +210,7 @@ static void find_eps(struct wml_genai_run *r)
 
 bool wml_genai_route(struct wml_genai_run *r, struct wml_err *err)
 {
-    if (!wml_bundle_open(r->dir, &r->bundle, err) || !override(r, err) || !set_options(r, err)) return false;
+    if (!override(r, err) || !set_options(r, err)) return false;
     find_eps(r);
     return wml_check_cancel(r->cx, err);
 }

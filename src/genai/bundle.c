@@ -4,7 +4,7 @@
 #include "os/file.h"
 #include "os/path.h"
 
-enum { STAGES_MAX = 256 };
+enum { STAGES_MAX = 256, CONFIG_MAX = 16 << 20 };
 
 static void join(struct wml_buf *out, const char *dir, const char *name)
 {
@@ -82,7 +82,9 @@ static bool read_stage(struct wml_bundle *b, struct wml_str name, const struct w
     struct wml_bundle_stage *s = &b->stage[b->n_stages++];
     s->name = wml_arena_cstr(&b->arena, name);
     s->file = s->source = wml_arena_cstr(&b->arena, wml_json_get_str(v, "filename"));
-    if (b->staged && (!s->file || !*s->file)) return wml_fail(err, WML_E_FORMAT, "stage '%s' names no model", s->name);
+    if (b->staged && !*s->file) return wml_fail(err, WML_E_FORMAT, "stage '%s' names no model", s->name);
+    if (*s->file && !wml_path_is_inside(wml_str(s->file)))
+        return wml_fail(err, WML_E_FORMAT, "the model '%s' of stage '%s' is not below the bundle's folder", s->file, s->name);
     read_providers(b, s, wml_json_get(v, "session_options"));
     return true;
 }
@@ -106,28 +108,37 @@ static bool read_stages(struct wml_bundle *b, const struct wml_json_val *decoder
     return true;
 }
 
-bool wml_bundle_open(const char *dir, struct wml_bundle *out, struct wml_err *err)
+bool wml_bundle_parse(struct wml_str config, struct wml_bundle *out, struct wml_err *err)
 {
     struct wml_bundle *b = out;
-    struct wml_buf path = {0};
     *b = (struct wml_bundle){0};
-    b->dir = wml_arena_cstr(&b->arena, wml_str(dir));
+    bool ok = wml_json_parse(config, &b->doc, err);
+    const struct wml_json_val *model = wml_json_get(wml_json_root(b->doc), "model"), *decoder = wml_json_get(model, "decoder");
+    if (ok && !wml_json_is_object(decoder)) ok = wml_fail(err, WML_E_FORMAT, "there is no model.decoder");
+    if (ok) {
+        b->type = wml_arena_cstr(&b->arena, wml_json_get_str(model, "type"));
+        b->pipeline = strcmp(b->type, "decoder-pipeline") == 0;
+        b->context_length = wml_json_get_int(model, "context_length", 0);
+        ok = read_stages(b, decoder, err);
+    }
+    if (!ok) wml_bundle_close(b);
+    return ok;
+}
+
+bool wml_bundle_open(const char *dir, struct wml_bundle *out, struct wml_err *err)
+{
+    struct wml_buf path = {0}, text = {0};
+    *out = (struct wml_bundle){0};
     if (!wml_bundle_is(dir)) {
         wml_fail(err, WML_E_USAGE, "%s is no GenAI bundle: it has no " WML_BUNDLE_CONFIG, dir);
         return wml_hint(err, "name the folder that holds " WML_BUNDLE_CONFIG ", the models and the tokenizer");
     }
     join(&path, dir, WML_BUNDLE_CONFIG);
-    bool ok = wml_json_load(wml_buf_text(&path), &b->doc, err);
-    const struct wml_json_val *model = wml_json_get(wml_json_root(b->doc), "model"), *decoder = wml_json_get(model, "decoder");
-    if (ok && !wml_json_is_object(decoder)) ok = wml_fail(err, WML_E_FORMAT, "%s: there is no model.decoder", wml_buf_text(&path));
-    if (ok) {
-        b->type = wml_arena_cstr(&b->arena, wml_json_get_str(model, "type"));
-        b->pipeline = b->type && strcmp(b->type, "decoder-pipeline") == 0;
-        b->context_length = wml_json_get_int(model, "context_length", 0);
-        ok = read_stages(b, decoder, err) || wml_wrap(err, "%s", wml_buf_text(&path));
-    }
+    bool ok = wml_file_read(wml_buf_text(&path), CONFIG_MAX, &text, err) &&
+              (wml_bundle_parse(wml_buf_view(&text), out, err) || wml_wrap(err, "%s", wml_buf_text(&path)));
+    if (ok) out->dir = wml_arena_cstr(&out->arena, wml_str(dir));
     wml_buf_release(&path);
-    if (!ok) wml_bundle_close(b);
+    wml_buf_release(&text);
     return ok;
 }
 

@@ -20,7 +20,7 @@ struct wml_bundle_provider {
 
 struct wml_bundle_stage {
     const char *name;   /* "context"; of a flat bundle "decoder" */
-    const char *file;   /* of its model, relative to the bundle */
+    const char *file;   /* of its model, below the bundle; "" when none is named */
     const char *source; /* file, as the bundle has it; another than `file` once it was compiled */
     const struct wml_bundle_provider *provider; /* without the CPU */
     size_t n_providers;
@@ -43,6 +43,8 @@ bool wml_bundle_is(const char *dir);
 const char *wml_bundle_provider_name(const struct wml_ep *ep);
 /* WML_E_USAGE: no bundle. WML_E_FORMAT: its config is no such. A directory of a model file is not looked at. */
 bool wml_bundle_open(const char *dir, struct wml_bundle *out, struct wml_err *err);
+/* The same from the text of a config. */
+bool wml_bundle_parse(struct wml_str config, struct wml_bundle *out, struct wml_err *err);
 void wml_bundle_close(struct wml_bundle *b);
 
 /* The EP that all hardware stages name; NULL: none or several (*several). */
