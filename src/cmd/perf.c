@@ -142,9 +142,9 @@ static const char *panel_title(const struct wml_call *call, const struct perf_ar
     return wml_arena_fmt(call->arena, "HW Monitor - %.*s", WML_ARG(wml_path_name(wml_str(a->model.v)))).ptr;
 }
 
-static const char *panel_device(const struct wml_call *call, const struct perf_args *a)
+static const char *panel_device(const struct wml_call *call, const struct perf_args *a, const char *fallback)
 {
-    const char *ep = a->target.ep.v ? a->target.ep.v : "", *device = a->target.device.v ? a->target.device.v : "auto";
+    const char *ep = a->target.ep.v ? a->target.ep.v : "", *device = a->target.device.v ? a->target.device.v : fallback;
     return wml_arena_fmt(call->arena, "%s%s%s", ep, ep[0] ? " on " : "", device).ptr;
 }
 
@@ -190,7 +190,7 @@ static bool run_genai(const struct wml_call *call, struct wml_err *err)
     }
     if (!read_prompt(call, a, &in.prompt, err) || !wml_cmd_target(&a->target, call->arena, &in.target, err)) return false;
     warn_ignored(call, a);
-    struct wml_perf_live *live = a->monitor.v && !a->common.quiet.v ? wml_perf_live_start(call->cx, panel_title(call, a), panel_device(call, a), 1) : NULL;
+    struct wml_perf_live *live = a->monitor.v && !a->common.quiet.v ? wml_perf_live_start(call->cx, panel_title(call, a), panel_device(call, a, "config"), 1, "tokens/s") : NULL;
     in.live = live != NULL;
     bool ok = wml_flow_genai_perf(&in, call->cx, call->report, err);
     wml_perf_live_end(live);
@@ -226,8 +226,8 @@ static bool run(const struct wml_call *call, struct wml_err *err)
     if (a->trace.v && a->duration.set) return wml_fail(err, WML_E_USAGE, "--duration and --op-tracing cannot be combined");
     if (!wml_cmd_target(&a->target, call->arena, &in.target, err) || !check_model(in.model, err)) return false;
     if (a->compile.v && !compile_first(call, a, &in, err)) return false;
-    struct wml_perf_live *live = a->monitor.v && !a->common.quiet.v ? wml_perf_live_start(call->cx, panel_title(call, a), panel_device(call, a),
-                                                                                       (double)WML_MAX(a->batch.v, 1)) : NULL;
+    struct wml_perf_live *live = a->monitor.v && !a->common.quiet.v ? wml_perf_live_start(call->cx, panel_title(call, a), panel_device(call, a, "auto"),
+                                                                                       (double)WML_MAX(a->batch.v, 1), NULL) : NULL;
     in.live = live != NULL;
     bool ok = wml_flow_perf(&in, call->cx, call->report, err);
     wml_perf_live_end(live);

@@ -76,7 +76,8 @@ static void on_progress(void *sink, const struct wml_progress *p)
     if (!ours && l->progress) l->progress(l->sink, p);
 }
 
-struct wml_perf_live *wml_perf_live_start(struct wml_ctx *cx, const char *title, const char *device, double batch)
+struct wml_perf_live *wml_perf_live_start(struct wml_ctx *cx, const char *title, const char *device, double batch,
+                                          const char *unit)
 {
     struct wml_buf term = {0};
     bool able = wml_term_is(2) && cx->progress && !(wml_env("TERM", &term) && strcmp(wml_buf_text(&term), "dumb") == 0);
@@ -84,7 +85,7 @@ struct wml_perf_live *wml_perf_live_start(struct wml_ctx *cx, const char *title,
     if (!able) return NULL;
     struct wml_perf_live *l = wml_xcalloc(1, sizeof *l);
     *l = (struct wml_perf_live){.cx = cx, .sink = cx->sink, .log = cx->log, .progress = cx->progress, .lock = wml_mutex_new(),
-                                .chart = {.title = title, .device = device, .cpus = wml_cpu_count(), .batch = batch},
+                                .chart = {.title = title, .device = device, .cpus = wml_cpu_count(), .batch = batch, .unit = unit},
                                 .colour = wml_console_colour(true)};
     cx->sink = l;
     cx->log = on_log;

@@ -6,8 +6,9 @@
 #include "base/ctx.h"
 
 struct wml_perf_live;
-/* NULL when stderr is no terminal that can be redrawn. title and device must outlive it. */
-struct wml_perf_live *wml_perf_live_start(struct wml_ctx *cx, const char *title, const char *device, double batch);
+/* NULL when stderr is no terminal that can be redrawn. Texts must outlive it; unit: of the throughput, NULL: samples. */
+struct wml_perf_live *wml_perf_live_start(struct wml_ctx *cx, const char *title, const char *device, double batch,
+                                          const char *unit);
 /* Erases the panel and restores cx. NULL is fine. */
 void wml_perf_live_end(struct wml_perf_live *l);
 

@@ -3,6 +3,7 @@
 
 #include "flow/flow.h"
 #include "flow/sys_internal.h"
+#include "genai/genai.h"
 #include "os/file.h"
 #include "os/sys.h"
 #include "ort/ort.h"
@@ -40,6 +41,24 @@ static void put_platform(struct wml_item *root, const struct wml_sysinfo *s)
     if (s->memory_mib) wml_item_int(text, NULL, "Memory", (int64_t)(s->memory_mib << 20), WML_SHOW_BYTES);
 }
 
+/* For text generation; it is looked for, not loaded. */
+static void put_genai(struct wml_item *own, struct wml_item *text, struct wml_ctx *cx)
+{
+    struct wml_buf path = {0}, version = {0};
+    struct wml_err err = {0};
+    if (wml_genai_find(cx, &path, &version, &err)) {
+        struct wml_item *genai = wml_item_object(own, "genai", NULL);
+        wml_item_str(genai, "version", NULL, version.len ? wml_buf_view(&version) : WML_NO_STR);
+        wml_item_str(genai, "path", NULL, wml_buf_view(&path));
+        wml_item_fmt(text, NULL, "GenAI", "%s%s(%s)", wml_buf_text(&version), version.len ? " " : "", wml_buf_text(&path));
+    } else {
+        wml_item_null(own, "genai", NULL);
+        wml_item_cstr(text, NULL, "GenAI", err.msg);
+    }
+    wml_buf_release(&path);
+    wml_buf_release(&version);
+}
+
 static void put_winml(struct wml_item *root, struct wml_ctx *cx)
 {
     struct wml_item *own = wml_item_object(root, "winml", NULL), *text = wml_item_object(root, NULL, "winml");
@@ -60,7 +79,7 @@ static void put_winml(struct wml_item *root, struct wml_ctx *cx)
         wml_item_cstr(text, NULL, "ONNX Runtime", err.msg);
         wml_item_tone(text, WML_TONE_BAD);
     }
-    wml_item_null(own, "genai", NULL);
+    put_genai(own, text, cx);
     struct wml_item *cache = wml_item_object(own, "cache", NULL);
     wml_item_cstr(cache, "root", NULL, cx->cache_dir);
     wml_item_cstr(text, NULL, "Cache", cx->cache_dir);

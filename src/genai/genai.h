@@ -17,6 +17,9 @@ struct wml_genai_model;
  * onnxruntime_genai, the system loader. WML_E_NOT_FOUND lists the places. */
 bool wml_genai_open(struct wml_ctx *cx, struct wml_genai **out, struct wml_err *err);
 void wml_genai_close(struct wml_genai *g);
+/* Where it would be found, without loading anything: any process may ask. false: nowhere but perhaps by the system's loader,
+ * or WINML_GENAI is wrong, as err says. version: "" when not known. */
+bool wml_genai_find(struct wml_ctx *cx, struct wml_buf *path, struct wml_buf *version, struct wml_err *err);
 const char *wml_genai_path(const struct wml_genai *g);
 const char *wml_genai_version(const struct wml_genai *g); /* NULL: not known */
 

@@ -72,19 +72,34 @@ static bool find(struct wml_ctx *cx, struct search *s, struct wml_err *err)
     return true;
 }
 
-static char *version_beside(const char *path)
+/* The library has no function that tells it: a file VERSION beside it, as scripts/setup leaves one. */
+static void version_beside(const char *path, struct wml_buf *out)
 {
     struct wml_buf file = {0}, text = {0};
-    char *version = NULL;
     wml_path_join(&file, wml_path_dir(wml_str(path)), WML_STR("VERSION"));
     if (wml_file_read(wml_buf_text(&file), 4096, &text, NULL)) {
         struct wml_str line = wml_str_trim(wml_buf_view(&text));
-        if (line.len && line.len < 40 && wml_str_find(line, '\n') == SIZE_MAX) version = wml_xstrdup(wml_buf_text(&text));
-        if (version) version[line.len] = 0;
+        if (line.len && line.len < 40 && wml_str_find(line, '\n') == SIZE_MAX) wml_buf_str(out, line);
     }
     wml_buf_release(&file);
     wml_buf_release(&text);
-    return version;
+}
+
+bool wml_genai_find(struct wml_ctx *cx, struct wml_buf *path, struct wml_buf *version, struct wml_err *err)
+{
+    struct search s = {0};
+    bool ok = find(cx, &s, err);
+    if (ok && !s.found.len) {
+        wml_fail(err, WML_E_NOT_FOUND, "not found");
+        ok = wml_hint(err, "scripts/setup --only genai, or pip install onnxruntime-genai-core, or set WINML_GENAI to the library");
+    }
+    if (ok) {
+        wml_buf_str(path, wml_buf_view(&s.found));
+        version_beside(wml_buf_text(&s.found), version);
+    }
+    wml_buf_release(&s.found);
+    wml_buf_release(&s.looked);
+    return ok;
 }
 
 /* What is missing is named: the library is then too old, or not this library at all. */
@@ -111,6 +126,7 @@ static bool resolve(struct wml_genai *g, struct wml_err *err)
 bool wml_genai_open(struct wml_ctx *cx, struct wml_genai **out, struct wml_err *err)
 {
     struct search s = {0};
+    struct wml_buf version = {0};
     struct wml_ort *ort = NULL;
     struct wml_genai *g = wml_xcalloc(1, sizeof *g);
     bool ok = false;
@@ -128,12 +144,14 @@ bool wml_genai_open(struct wml_ctx *cx, struct wml_genai **out, struct wml_err *
     }
     if (!resolve(g, err)) goto done;
     if (g->SetTelemetryEnabled) g->SetTelemetryEnabled(false);
-    g->version = version_beside(g->path);
+    version_beside(g->path, &version);
+    if (version.len) g->version = wml_xstrdup(wml_buf_text(&version));
     wml_log(cx, WML_LOG_DEBUG, "onnxruntime-genai from %s", g->path);
     *out = g;
     ok = true;
 done:
     if (!ok) wml_genai_close(g);
+    wml_buf_release(&version);
     wml_buf_release(&s.found);
     wml_buf_release(&s.looked);
     return ok;

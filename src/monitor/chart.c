@@ -196,7 +196,8 @@ size_t wml_chart_draw(const struct wml_chart *c, unsigned width, unsigned height
     wml_buf_fmt(&loads, "   Memory %.0f MB", p->mb);
     one_line(out, width, wml_buf_text(&loads));
     wml_buf_release(&loads);
-    snprintf(text, sizeof text, "Latency %.3f ms   Throughput ~%.0f smp/s", p->ms, ms > 0 ? 1000 * (c->batch > 0 ? c->batch : 1) / ms : 0);
+    snprintf(text, sizeof text, "Latency %.3f ms   Throughput ~%.0f %s", p->ms, ms > 0 ? 1000 * (c->batch > 0 ? c->batch : 1) / ms : 0,
+             c->unit ? c->unit : "smp/s");
     one_line(out, width, text);
     for (size_t i = begin; i < out->len; i++) lines += out->ptr[i] == '\n';
     return lines;

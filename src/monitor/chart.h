@@ -21,6 +21,7 @@ struct wml_chart {
     uint64_t done, total;
     bool timed;             /* done and total are milliseconds, not runs */
     double batch;
+    const char *unit;       /* of the throughput; NULL: "smp/s" */
 };
 
 /* Reads an item; false when it is none of ours. now_s: any steady clock, in seconds. */
