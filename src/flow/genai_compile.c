@@ -108,7 +108,7 @@ static bool compile_stages(struct wml_genai_run *r, const struct wml_genai_group
         ok = wml_compile_source_sha(u->model, u->source_sha, err);
     }
     ok = ok && wml_compile_stage(c, err) && wml_compile_publish(c, err);
-    for (size_t i = 0; ok && i < n; i++) ok = wml_genai_write_meta(r, g, g->stage[i], temp, err);
+    for (size_t i = 0; ok && i < n; i++) ok = wml_genai_write_meta(r, g, g->stage[i], c->unit[i].source_sha, temp, err);
     if (c->stage) wml_dir_remove(c->stage);
     c->args = NULL;
     return ok;

@@ -30,8 +30,8 @@ const char *wml_genai_artifact(struct wml_genai_run *r, size_t stage, const stru
 void wml_genai_make_key(struct wml_genai_run *r, struct wml_genai_group *g);
 /* All artifacts of the group in dir are whole and made of what would be taken now. */
 bool wml_genai_is_fresh(struct wml_genai_run *r, const struct wml_genai_group *g, const char *dir);
-/* Writes the meta file of a stage whose artifact lies in dir. */
-bool wml_genai_write_meta(struct wml_genai_run *r, const struct wml_genai_group *g, size_t stage, const char *dir, struct wml_err *err);
+/* Writes the meta file of a stage whose artifact lies in dir. sha: of its source, wml_compile_source_sha. */
+bool wml_genai_write_meta(struct wml_genai_run *r, const struct wml_genai_group *g, size_t stage, const char *sha, const char *dir, struct wml_err *err);
 /* Artifacts of a stage, its meta file too, from one folder to another. */
 bool wml_genai_copy_stage(struct wml_genai_run *r, const struct wml_genai_group *g, size_t stage, const char *from, const char *to,
                           struct wml_err *err);

@@ -108,16 +108,14 @@ static void put_files(struct wml_genai_run *r, struct wml_json *j, const char *k
     wml_json_end(j, ']');
 }
 
-bool wml_genai_write_meta(struct wml_genai_run *r, const struct wml_genai_group *g, size_t stage, const char *dir, struct wml_err *err)
+bool wml_genai_write_meta(struct wml_genai_run *r, const struct wml_genai_group *g, size_t stage, const char *sha, const char *dir, struct wml_err *err)
 {
     const char *artifact = wml_genai_artifact(r, stage, g->provider), *source = r->bundle.stage[stage].source;
     struct files made = {0}, from = {0};
     struct wml_buf text = {0};
     struct wml_json j = {.out = &text, .indent = 2};
-    char sha[WML_SHA256_HEX];
     if (!list_files(r, dir, artifact, true, &made) || !list_files(r, r->dir, source, false, &from))
         return wml_fail(err, WML_E_FORMAT, "%s cannot be read again", artifact);
-    if (!wml_compile_source_sha(wml_genai_path_in(r, r->dir, source), sha, err)) return false;
     wml_json_begin(&j, '{');
     wml_json_key(&j, "ep");
     wml_json_put_cstr(&j, g->provider->name);

@@ -5,11 +5,11 @@
  *          "monitor", "live", "stream", "chat"}
  * events  {"load":{..ms}} once; {"token": text} when streaming; {"request":{sample}} after each; in a chat {"turn":true} when
  *         it waits for a line {"prompt": text}, and {"trouble": text} instead of an answer
- * reply   {"load","eps":[{"target"}],"genai":{"path","version"},"ort_version","text","memory","usage"}
+ * reply   {"load","eps":[{"target"}],"genai":{"path","version"},"ort_version","memory","usage"}
  *
  * EPs are registered with ORT itself, before the library is asked for a model: it finds them in the one environment of the
  * process, and one that cannot start is an error here, not the end of the process. Events are written between what is
- * timed. The first answer's text goes into the reply, which is safe before anything is released. */
+ * timed. Nothing is released in the end: the process goes, and a driver has no occasion to crash once all is told. */
 #include "worker/job.h"
 
 #include "genai/genai.h"
@@ -27,7 +27,7 @@ struct generate {
     struct wml_genai_model *model;
     struct wml_genai_load times;
     double register_ms;
-    struct wml_buf eps, template, messages, text;
+    struct wml_buf eps, template, messages;
     struct wml_genai_request ask;
     struct wml_memory_points memory;
     struct wml_sampler *sampler;
@@ -344,14 +344,7 @@ static bool generate(struct wml_job_io *io, const struct wml_json_doc *doc, stru
     return ok;
 }
 
-static void teardown(void *state)
-{
-    struct generate *g = state;
-    wml_genai_unload(g->model);
-    wml_genai_close(g->g);
-}
-
 const struct wml_job wml_job_generate = {
     .name = "generate", .summary = "Answer prompts with a GenAI bundle",
-    .run = generate, .teardown = teardown,
+    .run = generate,
 };

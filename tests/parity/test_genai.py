@@ -125,10 +125,11 @@ def test_crash_while_running(perf, tmp_path):
 
 
 def test_crash_at_teardown(perf, tmp_path):
+    """The process goes without giving the driver an occasion."""
     need_vnpu()
     r = perf(bundles.pipeline(tmp_path / "b", {"vnpu": {}}), "--ep-options", "fault=crash@teardown")
     assert tokens(r) == bundles.greedy(PROMPT, N)
-    assert r.report["process"]["teardown_only"] and "all results were there before" in r.err
+    assert r.report["process"]["exit_kind"] == "exit" and not r.report["process"]["teardown_only"]
 
 
 def test_failure_keeps_the_earlier_report(perf, tmp_path):
@@ -158,13 +159,14 @@ def maps(pid):
         return ""
 
 
-def test_interrupt_and_maps(tmp_path):
+@pytest.mark.parametrize("more", [[], ["--compile"]], ids=str)
+def test_interrupt_and_maps(tmp_path, more):
     """The parent loads nothing of what may crash; Ctrl-C ends the child within a second, and what was measured is written."""
     need_vnpu()
     bundle = bundles.pipeline(tmp_path / "b", {"vnpu": {}})
     out = tmp_path / "r.json"
     p = subprocess.Popen([WINML, "perf", "-m", bundle, "--no-apply-template", "--prompt", PROMPT, "--max-new-tokens", "4", "--warmup", "0",
-                          "--iterations", "1000", "--ep-options", "latency_us=60000", "-o", str(out)], stdout=subprocess.PIPE,
+                          "--iterations", "1000", "--ep-options", "latency_us=60000", "-o", str(out), *more], stdout=subprocess.PIPE,
                          stderr=subprocess.PIPE, text=True, env={**os.environ, "WINML_CACHE_DIR": str(tmp_path / "cache")})
     seen, child, end = "", "", time.monotonic() + 60
     while "genai" not in child or time.monotonic() < generating + 1.5:

@@ -71,11 +71,11 @@ def test_source_or_options_change(perf, bundle):
 
 
 def test_crash_at_teardown(perf, bundle):
-    """A finished artifact counts, although its maker crashed afterwards, and so did the generation process in the end."""
+    """A finished artifact counts, although its maker crashed afterwards."""
     r = perf(bundle, "--compile", WINML_VNPU_FAULT="crash@teardown")
     assert tokens(r) == WANT and statuses(r) == both("salvaged")
     assert all(s["exit"] == "SIGSEGV" for s in stages(r).values()) and "its finished result was kept" in r.err
-    assert r.report["process"]["teardown_only"]
+
 
 
 @pytest.mark.parametrize("fault,exit", [("crash@save", "SIGSEGV"), ("kill@save", "SIGKILL"), ("exit@save", "exit status 3"), ("fail@save", "exit status 1")])
