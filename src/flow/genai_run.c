@@ -201,11 +201,12 @@ static void explain(struct wml_genai_run *r, struct wml_err *err)
 
 bool wml_genai_generate_in_child(struct wml_genai_run *r, struct wml_err *err)
 {
+    enum { QUIET_MS = 60000 };
     struct wml_buf request = {0};
     write_request(r, &request);
     struct wml_worker_call call = {.job = "generate", .request = wml_buf_view(&request), .on_event = hear,
-                                   .more = r->args->ask ? more : NULL, .arg = r,
-                                   .timeout_ms = (uint64_t)(r->args->generation_timeout_s * 1000)};
+                                   .more = r->args->ask ? more : NULL, .arg = r, .quiet_ms = QUIET_MS,
+                                   .timeout_ms = r->args->ask ? 0 : (uint64_t)(r->args->generation_timeout_s * 1000)};
     r->begin_ns = wml_now_ns();
     r->ran = true;
     bool ok = wml_worker_call(r->cx, &call, &r->reply, err);

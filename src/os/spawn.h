@@ -48,6 +48,9 @@ struct wml_child_hooks {
     bool (*more)(void *arg, struct wml_buf *out);
     const atomic_bool *cancel; /* NULL: none */
     uint64_t timeout_ms;       /* 0: none */
+    /* Called each time that the channel was silent for quiet_ms more. ms: since the last word. NULL: nobody minds. */
+    void (*on_quiet)(void *arg, uint64_t ms);
+    uint64_t quiet_ms;
 };
 /* One call: starts, feeds, listens, waits, reaps; no process is left behind. false only when it could
  * not start. Once the child is dead its group is killed too, and what is still in the pipes is read for

@@ -33,6 +33,7 @@ struct child {
     struct wml_str input;       /* what the child is being fed with */
     struct wml_buf line, more;
     uint64_t deadline; /* 0: none */
+    uint64_t heard_ns, quiet_ns; /* last word; silence that was told */
     bool ended;
 };
 
@@ -207,6 +208,7 @@ static void hear_channel(struct child *c)
     for (int i = 0; i < READS && (n = read(c->channel, piece, sizeof piece)) > 0; i++) {
         wml_buf_add(&c->line, piece, (size_t)n);
         say_lines(c);
+        c->heard_ns = wml_now_ns();
         if (c->line.len > LINE_MAX_BYTES) wml_buf_clear(&c->line); /* no line of ours is that long */
     }
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) shut(&c->channel);
@@ -252,6 +254,16 @@ static void listen_once(struct child *c, int limit_ms)
     if (p[2].revents && c->channel >= 0) hear_channel(c);
 }
 
+/* Looked at once a second at least, since nobody waits longer than that. */
+static void tell_quiet(struct child *c)
+{
+    uint64_t now = wml_now_ns(), each = c->hooks->quiet_ms * 1000000;
+    if (!c->heard_ns || c->quiet_ns < c->heard_ns) c->quiet_ns = c->heard_ns = c->heard_ns ? c->heard_ns : now;
+    if (!each || !c->hooks->on_quiet || now - c->quiet_ns < each) return;
+    c->quiet_ns = now;
+    c->hooks->on_quiet(c->hooks->arg, (now - c->heard_ns) / 1000000);
+}
+
 static int wait_limit(const struct child *c)
 {
     uint64_t limit = c->hooks->cancel || c->pidfd < 0 ? CANCEL_POLL_MS : 1000, now = wml_now_ns();
@@ -269,6 +281,7 @@ static void attend(struct child *c)
     while (!c->ended) {
         listen_once(c, wait_limit(c));
         reap(c);
+        tell_quiet(c);
         if (c->ended || c->result->how != WML_CHILD_RUNNING) continue;
         if (c->hooks->cancel && atomic_load(c->hooks->cancel)) stop(c, WML_CHILD_CANCEL);
         else if (c->deadline && wml_now_ns() >= c->deadline) stop(c, WML_CHILD_TIMEOUT);

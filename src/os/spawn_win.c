@@ -36,6 +36,7 @@ struct child {
     struct wml_child_result *result;
     struct wml_buf line, taken;
     uint64_t deadline; /* 0: none */
+    uint64_t heard_ns, quiet_ns; /* last word; silence that was told */
 };
 
 static void shut(HANDLE *h)
@@ -198,6 +199,7 @@ static void hear(struct child *c)
     if (c->taken.len) {
         wml_buf_str(&c->line, wml_buf_view(&c->taken));
         say_lines(c);
+        c->heard_ns = wml_now_ns();
     }
 }
 
@@ -218,6 +220,16 @@ static void stop(struct child *c, enum wml_child_how how)
     c->result->how = how;
     TerminateJobObject(c->job, 1);
     c->deadline = 0;
+}
+
+/* Looked at once a second at least, since nobody waits longer than that. */
+static void tell_quiet(struct child *c)
+{
+    uint64_t now = wml_now_ns(), each = c->hooks->quiet_ms * 1000000;
+    if (!c->heard_ns || c->quiet_ns < c->heard_ns) c->quiet_ns = c->heard_ns = c->heard_ns ? c->heard_ns : now;
+    if (!each || !c->hooks->on_quiet || now - c->quiet_ns < each) return;
+    c->quiet_ns = now;
+    c->hooks->on_quiet(c->hooks->arg, (now - c->heard_ns) / 1000000);
 }
 
 static DWORD wait_limit(const struct child *c)
@@ -252,6 +264,7 @@ static void attend(struct child *c)
     while (WaitForMultipleObjects(2, both, FALSE, wait_limit(c)) != WAIT_OBJECT_0) {
         hear(c);
         feed(c);
+        tell_quiet(c);
         note_memory(c);
         if (c->result->how != WML_CHILD_RUNNING) continue;
         if (c->hooks->cancel && atomic_load(c->hooks->cancel)) stop(c, WML_CHILD_CANCEL);

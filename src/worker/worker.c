@@ -36,6 +36,13 @@ static void hear_progress(struct wml_ctx *cx, const struct wml_json_val *v)
     wml_buf_release(&unit);
 }
 
+static void tell_quiet(void *arg, uint64_t ms)
+{
+    const struct listener *l = arg;
+    const char *phase = l->reply->phase[0] ? l->reply->phase : "start";
+    wml_log(l->cx, WML_LOG_WARN, "the child process (%s) has said nothing for %" PRIu64 " s, in phase %s", l->call->job, ms / 1000, phase);
+}
+
 static bool tell_more(void *arg, struct wml_buf *out)
 {
     const struct listener *l = arg;
@@ -194,7 +201,7 @@ static bool run_child(struct wml_ctx *cx, const struct wml_worker_call *call, co
     struct wml_spawn s = {.program = cx->program, .argv = argv, .input = wml_buf_view(&request),
                           .dir = call->dir, .channel = true, .echo_output = cx->show_native};
     struct wml_child_hooks hooks = {.arg = &l, .on_line = hear, .more = call->more ? tell_more : NULL, .cancel = cx->cancel,
-                                    .timeout_ms = call->timeout_ms};
+                                    .timeout_ms = call->timeout_ms, .on_quiet = tell_quiet, .quiet_ms = call->quiet_ms};
     if (!wml_child_run(&s, &hooks, &result, err)) goto done;
     describe_end(&result, &l, call, reply);
     reply->log = result.output;

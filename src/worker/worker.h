@@ -18,6 +18,7 @@ struct wml_worker_call {
     const char *job;       /* a name of jobs.def: "load", "compile", "bench", ... */
     struct wml_str request; /* JSON object */
     uint64_t timeout_ms;   /* 0: none. Counts until the reply is there. */
+    uint64_t quiet_ms;     /* a warning each time that nothing was heard for so long; 0: none */
     bool in_process;       /* no child: for debugging, and for code that is trusted (the CPU EP) */
     const char *dir;       /* working folder of the child; NULL: ours, so relative paths stay right.
                               With one, every path in the request must be absolute. */

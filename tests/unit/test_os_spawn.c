@@ -96,6 +96,20 @@ static int role_slow(int argc, char **argv)
     return 0;
 }
 
+/* Says what it hears, line by line. */
+static int role_talk(int argc, char **argv)
+{
+    struct wml_buf line = {0};
+    (void)argc, (void)argv;
+    while (wml_stdin_line(&line, 1000, NULL)) {
+        say(wml_buf_text(&line));
+        wml_buf_clear(&line);
+    }
+    say("no more");
+    wml_buf_release(&line);
+    return 0;
+}
+
 static int role_beat(int argc, char **argv)
 {
     struct wml_err err = {0};
@@ -208,7 +222,7 @@ static const struct {
     const char *name;
     int (*play)(int argc, char **argv);
 } roles[] = {
-    {"echo", role_echo}, {"flood", role_flood}, {"hang", role_hang}, {"slow", role_slow},
+    {"echo", role_echo}, {"flood", role_flood}, {"hang", role_hang}, {"slow", role_slow}, {"talk", role_talk},
     {"beat", role_beat}, {"nest", role_nest},   {"exit", role_exit}, {"crash", role_crash},
 #ifndef _WIN32
     {"orphan", role_orphan}, {"interrupt", role_interrupt}, {"fds", role_fds},
@@ -300,6 +314,61 @@ static void test_input_ignored(void **state)
     assert_true(run(&h, argv, (struct wml_spawn){.input = {input, 1 << 20}}, 60000, NULL));
     assert_true(h.r.how == WML_CHILD_EXIT && h.r.status == 0);
     free(input);
+    done(&h);
+}
+
+/* The next line is given when the last one came back; then nothing for a while, then the end. */
+static bool answer(void *arg, struct wml_buf *out)
+{
+    struct heard *h = arg;
+    static const char *const said[] = {"first\n", "first\nsecond one\n", "first\nsecond one\n\nlast\n"};
+    static const char *const next[] = {"second one\n", "\nlast\n"};
+    for (size_t i = 0; i < WML_COUNT(next); i++)
+        if (strcmp(wml_buf_text(&h->lines), said[i]) == 0 && h->signal == (int)i) {
+            wml_buf_cstr(out, next[i]);
+            h->signal++;
+        }
+    return strcmp(wml_buf_text(&h->lines), said[2]) != 0;
+}
+
+static void test_talk(void **state)
+{
+    (void)state;
+    struct heard h = {0};
+    const char *argv[] = {program, "talk", NULL};
+    struct wml_spawn s = {.program = program, .argv = argv, .channel = true, .input = WML_STR("first\n")};
+    struct wml_child_hooks hooks = {.arg = &h, .on_line = on_line, .more = answer, .timeout_ms = 20000};
+    h.signal = 0;
+    assert_true(wml_child_run(&s, &hooks, &h.r, &h.err));
+    assert_string_equal(wml_buf_text(&h.lines), "first\nsecond one\n\nlast\nno more\n");
+    assert_true(h.r.how == WML_CHILD_EXIT && h.r.status == 0);
+    done(&h);
+}
+
+static void count_quiet(void *arg, uint64_t ms)
+{
+    struct heard *h = arg;
+    char text[32];
+    snprintf(text, sizeof text, "%s", ms >= 300 ? "quiet" : "too early");
+    wml_buf_cstr(&h->lines, text);
+}
+
+static void test_quiet(void **state)
+{
+    (void)state;
+    struct heard h = {0};
+    const char *hang[] = {program, "hang", NULL}, *slow[] = {program, "slow", NULL};
+    const atomic_bool never = false;
+    struct wml_spawn s = {.program = program, .argv = slow, .channel = true};
+    struct wml_child_hooks hooks = {.arg = &h, .on_line = on_line, .cancel = &never, .on_quiet = count_quiet, .quiet_ms = 400, .timeout_ms = 1700};
+    assert_true(wml_child_run(&s, &hooks, &h.r, &h.err));
+    assert_string_equal(wml_buf_text(&h.lines), "step\nstep\nstep\nstep\n");
+    wml_buf_clear(&h.lines);
+    wml_child_result_release(&h.r);
+    s.argv = hang;
+    assert_true(wml_child_run(&s, &hooks, &h.r, &h.err));
+    assert_true(wml_str_ends(wml_buf_view(&h.lines), "\nquietquiet") || wml_str_ends(wml_buf_view(&h.lines), "\nquietquietquiet") ||
+                wml_str_ends(wml_buf_view(&h.lines), "\nquietquietquietquiet"));
     done(&h);
 }
 
@@ -539,7 +608,7 @@ int main(int argc, char **argv)
     snprintf(dir, sizeof dir, "%s", wml_buf_text(&temp));
     wml_buf_release(&temp);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_echo),      cmocka_unit_test(test_input_ignored), cmocka_unit_test(test_flood),
+        cmocka_unit_test(test_echo),      cmocka_unit_test(test_input_ignored), cmocka_unit_test(test_talk), cmocka_unit_test(test_quiet), cmocka_unit_test(test_flood),
         cmocka_unit_test(test_timeout),   cmocka_unit_test(test_more_time),     cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_crash),     cmocka_unit_test(test_exit_now),      cmocka_unit_test(test_not_there),
         cmocka_unit_test(test_parent_death),
