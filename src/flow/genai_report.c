@@ -290,7 +290,7 @@ void wml_genai_report(struct wml_genai_run *r, struct wml_report *out, const str
     struct wml_item *requests = wml_item_array(root, "requests", NULL);
     for (size_t i = 0; i < r->request.len; i++) wml_genai_put_request(requests, NULL, &r->request.at[i], i);
     put_aggregate(root, &a);
-    if (r->args->memory) wml_perf_put_memory(root, wml_json_get(reply, "memory"));
+    if (r->args->memory && r->load) wml_perf_put_memory(root, wml_json_get(reply, "memory"));
     if (r->args->monitor) wml_perf_put_monitor(root, wml_json_get(reply, "usage"), device_of(r), simulated(r));
     if (r->args->compile) put_compile(root, r);
     put_process(root, r);

@@ -25,7 +25,7 @@ static void put_search(struct wml_json *j, const struct wml_genai_search *s)
     wml_json_end(j, '}');
 }
 
-/* Only EPs that some stage still names: one that was looked at for the choice alone must not be loaded. */
+/* Only EPs that some stage still names, and that are to be had: one that was looked at for the choice alone must not be loaded. */
 static void put_eps(struct wml_json *j, const struct wml_genai_run *r)
 {
     wml_json_key(j, "eps");
@@ -35,7 +35,7 @@ static void put_eps(struct wml_json *j, const struct wml_genai_run *r)
         for (size_t s = 0; s < r->bundle.n_stages; s++)
             for (size_t k = 0; k < r->bundle.stage[s].n_providers; k++)
                 used = used || strcmp(r->bundle.stage[s].provider[k].name, r->target.at[i].name) == 0;
-        if (!used) continue;
+        if (!used || !r->target.at[i].doc) continue;
         wml_json_begin(j, '{');
         wml_target_spec_put(j, &r->target.at[i].spec);
         wml_json_end(j, '}');
@@ -213,6 +213,8 @@ bool wml_genai_generate_in_child(struct wml_genai_run *r, struct wml_err *err)
     r->interrupted = r->reply.end == WML_CHILD_CANCELLED || err->code == WML_E_CANCELLED;
     r->partial = !ok;
     if (!ok && !r->interrupted && !r->reply.json && err->code != WML_E_INTERNAL) explain(r, err);
+    for (size_t i = 0; !ok && err->code == WML_E_LOAD && i < r->target.len; i++)
+        if (!r->target.at[i].doc) wml_hint(err, "%s cannot be had here: --device cpu runs all stages on the CPU", r->target.at[i].name);
     if (ok && r->reply.salvaged) wml_genai_warn(r, "the generation process %s; all results were there before", r->reply.ended);
     wml_buf_release(&request);
     return ok;

@@ -4,6 +4,8 @@
 
 #include "base/map.h"
 #include "flow/flow.h"
+#include "flow/inspect_bundle.h"
+#include "genai/bundle.h"
 #include "graph/edit.h"
 #include "graph/graph.h"
 #include "graph/parts.h"
@@ -234,6 +236,7 @@ bool wml_flow_inspect(const struct wml_inspect_args *a, struct wml_ctx *cx, stru
     struct wml_item *root = wml_report_root(r);
     struct counts c = {0};
     (void)cx;
+    if (wml_bundle_is(a->model)) return wml_flow_inspect_bundle(a->model, r, err);
     if (!wml_onnx_load(a->model, &m, err)) return false;
     put_head(root, a->model, m);
     wml_graph_walk(m->graph, count_node, &c);

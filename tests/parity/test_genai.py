@@ -103,6 +103,13 @@ def test_usage(winml, tmp_path):
     assert r.json["benchmark_info"]["prompt_tokens"] == 4 and "ignored with a GenAI bundle: --batch-size" in r.err
 
 
+def test_ep_that_is_not_here(perf, tmp_path):
+    bundle = bundles.pipeline(tmp_path / "b", {"cuda": {}})
+    r = perf(bundle)
+    assert r.code == 3 and r.err.count("cannot be had here") == 2 and "--device cpu" in r.err and "memory" not in r.report
+    assert tokens(perf(bundle, "--device", "cpu")) == bundles.greedy(PROMPT, N)
+
+
 def test_no_library(winml, tmp_path):
     r = winml("perf", "-m", bundles.flat(tmp_path / "b"), WINML_GENAI=str(tmp_path))
     assert r.code == 1 and "WINML_GENAI" in r.err

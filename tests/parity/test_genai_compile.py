@@ -134,6 +134,26 @@ def test_compiled_source(perf, bundle, winml):
     assert tokens(r) == WANT and statuses(r) == {"context": "precompiled", "iterator": "compiled"}
 
 
+def test_inspect(perf, winml, bundle):
+    """Before and after compiling, and with a file gone."""
+    def look(folder):
+        r = winml("inspect", "-m", folder, "-f", "json").json
+        return r, {s["stage"]: s for s in r["stages"]}
+    r, s = look(bundle)
+    assert r["type"] == "decoder-pipeline" and r["context_length"] == bundles.CONTEXT and r["device"] == "npu"
+    assert s["context"]["providers"] == [{"name": "VirtualNPUExecutionProvider", "options": {}}] and s["lm_head"]["providers"] == []
+    assert (s["context"]["nodes"], s["context"]["compiled_parts"], s["context"]["bytes"]) == (14, 0, os.path.getsize(f"{bundle}/ctx.onnx"))
+    perf(bundle, "--compile")
+    blob = next(f for f in os.listdir(f"{bundle}/_compiled") if f.endswith(".bin"))
+    s = look(f"{bundle}/_compiled")[1]
+    assert s["context"]["compiled_for"] == "VirtualNPUExecutionProvider" and s["context"]["missing_files"] == 0
+    assert s["context"]["bytes"] == sum(os.path.getsize(f"{bundle}/_compiled/{f}") for f in (blob, "context_vnpu_ctx.onnx"))
+    os.remove(f"{bundle}/_compiled/{blob}")
+    os.remove(f"{bundle}/lm_head.onnx")
+    s = look(f"{bundle}/_compiled")[1]
+    assert s["iterator"]["missing_files"] == 1 and s["lm_head"]["error"] == "missing"
+
+
 def test_interrupt_while_compiling(tmp_path, bundle):
     out = tmp_path / "r.json"
     p = subprocess.Popen([WINML, "perf", "-m", bundle, "--compile", "-o", str(out)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
