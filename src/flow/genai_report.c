@@ -5,6 +5,7 @@
 #include "flow/perf_machine.h"
 #include "monitor/stats.h"
 #include "os/path.h"
+#include "text/words.h"
 
 /* What is known of one request, in the names of the schema. */
 enum metric { REQUEST, COMPUTE, MODEL_TTFT, REQUEST_TTFT, PREFILL, EVAL, TPOT, PREFILL_RATE, DECODE_RATE, EVAL_RATE, METRICS };
@@ -256,6 +257,18 @@ static void say_table(struct wml_item *root, const struct wml_stats *s)
     for (size_t i = 0; i < WML_COUNT(columns); i++) wml_item_fmt(row, NULL, columns[i].label, "%.2f", value[i]);
 }
 
+/* The beginning of the first answer, on one line: whether the numbers are those of a model that makes sense. */
+static void say_answer(struct wml_item *root, struct wml_str text)
+{
+    enum { COLUMNS = 100 };
+    struct wml_buf line = {0};
+    for (size_t i = 0; i < text.len && line.len < 4 * COLUMNS; i++)
+        wml_buf_char(&line, (unsigned char)text.ptr[i] < 0x20 || text.ptr[i] == 0x7f ? ' ' : text.ptr[i]);
+    struct wml_str shown = wml_str_sub(wml_buf_view(&line), 0, wml_utf8_prefix(wml_buf_view(&line), COLUMNS));
+    wml_item_fmt(root, NULL, "Answer", "%.*s%s", WML_ARG(shown), shown.len < text.len ? "..." : "");
+    wml_buf_release(&line);
+}
+
 static void say(struct wml_item *root, const struct wml_genai_run *r, const struct aggregate *a)
 {
     const struct wml_genai_sample *first = first_timed(r);
@@ -267,6 +280,7 @@ static void say(struct wml_item *root, const struct wml_genai_run *r, const stru
     wml_item_fmt(root, NULL, "Device", "%.*s (%s)%s", WML_ARG(device.len ? device : WML_STR("several")), r->ep, simulated(r) ? ", simulated" : "");
     wml_item_cstr(root, NULL, "Bundle", r->dir);
     wml_item_fmt(root, NULL, "Tokens", "%zu of the prompt, %zu generated", first->prompt_tokens, first->decode_ms.len + 1);
+    say_answer(root, wml_buf_view(&r->request.at[0].sample.text));
     wml_item_fmt(root, NULL, "Startup", "session %.1f ms, native load %.1f ms, cold TTFT %.1f ms, cold total %.1f ms", r->prepare_ms + r->session_ms,
                  native, a->cold_ttft, a->cold_total);
     say_table(root, &a->stats[MODEL_TTFT]);

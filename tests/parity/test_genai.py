@@ -110,6 +110,21 @@ def test_ep_that_is_not_here(perf, tmp_path):
     assert tokens(perf(bundle, "--device", "cpu")) == bundles.greedy(PROMPT, N)
 
 
+def test_console(winml, tmp_path):
+    """What people read: the answer, times, where it is written."""
+    r = winml("perf", "-m", bundles.flat(tmp_path / "b"), "--no-apply-template", "--prompt", PROMPT, "--max-new-tokens", 4, "-o", tmp_path / "r.json")
+    answer = bytes(bundles.greedy(PROMPT, 4)).decode()
+    for line in f"Answer   {answer}\n", "Time to first token (ms)", "Prefill  ", "Decode   ", f"Results saved to: {tmp_path}/r.json":
+        assert line in r.out, r.out
+    assert winml("perf", "-m", tmp_path / "b", "-o", tmp_path / "r.json").code == 1, "an existing report is kept"
+
+
+def test_sys_tells_the_library(winml, tmp_path):
+    assert winml("sys", "-f", "json").json["winml"]["genai"]["path"].startswith(DEPS)
+    assert winml("sys", "-f", "json", WINML_GENAI=f"{DEPS}/genai").json["winml"]["genai"]["path"] == f"{DEPS}/genai/libonnxruntime-genai.so"
+    assert winml("sys", "-f", "json", WINML_GENAI=str(tmp_path)).json["winml"]["genai"] is None
+
+
 def test_no_library(winml, tmp_path):
     r = winml("perf", "-m", bundles.flat(tmp_path / "b"), WINML_GENAI=str(tmp_path))
     assert r.code == 1 and "WINML_GENAI" in r.err
