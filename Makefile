@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 .PHONY: help setup build demo check asan lint format bench install clean
 
 help:
-	@echo "make demo      set up, build, and run the pipeline on a real model"
+	@echo "make demo      set up, build, and take a real model from its weights to an NPU"
 	@echo "make check     set up, build, and run every test"
 	@echo "make build     the program: build/release/winml"
 	@echo "make asan      the unit tests under AddressSanitizer and UBSan"
