@@ -23,6 +23,13 @@ struct wml_sampler {
     uint64_t span_cpu, span_gpu, span_npu; /* means are weighted by time */
 };
 
+/* Of one CPU. The system counts CPU time in steps of its own, so over a short while it may say more than all CPUs have. */
+static double share(uint64_t cpu_ns, uint64_t span_ns)
+{
+    double most = 100.0 * wml_cpu_count();
+    return span_ns ? WML_MIN(100.0 * (double)cpu_ns / (double)span_ns, most) : 0;
+}
+
 /* mean holds the sum of value times weight until the end; `all` the weights. */
 static void add(struct wml_usage_share *to, double v, uint64_t weight, uint64_t *all)
 {
@@ -52,14 +59,14 @@ static void take(struct wml_sampler *s, uint64_t *last_ns, uint64_t *last_cpu, b
     uint64_t now = wml_now_ns(), cpu = wml_cpu_ns();
     uint64_t begun = *last_ns;
     double rss = (double)wml_rss() / 1048576;
-    double share = now > *last_ns ? 100.0 * (double)(cpu - *last_cpu) / (double)(now - *last_ns) : 0;
+    double busy = share(cpu - *last_cpu, now - *last_ns);
     *last_ns = now;
     *last_cpu = cpu;
     wml_loads_read(s->loads, now, end, &load);
     wml_mutex_lock(s->lock);
-    s->last_share = share;
+    s->last_share = busy;
     s->sum.n++;
-    if (now - begun >= SHORTEST_NS || !s->sum.n) s->sum.cpu_peak_percent = WML_MAX(s->sum.cpu_peak_percent, share);
+    if (now - begun >= SHORTEST_NS || !s->sum.n) s->sum.cpu_peak_percent = WML_MAX(s->sum.cpu_peak_percent, busy);
     s->sum.rss_mean_mb += rss;
     s->sum.rss_peak_mb = WML_MAX(s->sum.rss_peak_mb, rss);
     s->sum.rss_last_mb = rss;
@@ -136,7 +143,7 @@ struct wml_usage wml_sampler_stop(struct wml_sampler *s)
     wml_thread_join(s->thread);
     u = s->sum;
     uint64_t spent = wml_now_ns() - s->begin_ns;
-    u.cpu_mean_percent = spent ? 100.0 * (double)(wml_cpu_ns() - s->begin_cpu) / (double)spent : 0;
+    u.cpu_mean_percent = share(wml_cpu_ns() - s->begin_cpu, spent);
     u.cpu_peak_percent = WML_MAX(u.cpu_peak_percent, u.cpu_mean_percent);
     if (u.n) u.rss_mean_mb /= (double)u.n;
     if (s->span_cpu) u.machine.mean /= (double)s->span_cpu;

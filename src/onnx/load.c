@@ -20,20 +20,30 @@ static bool settle(void *arg, struct wml_tensor *t)
     return true;
 }
 
-static bool decode(struct wml_model *m, struct wml_span bytes, struct wml_err *err)
+/* What failed to decode may be a file of another kind. Only then: these have magic bytes, ONNX has none, and a
+ * model may by chance begin with any of them. */
+static bool not_onnx(struct wml_span bytes, struct wml_err *err)
 {
     const struct wml_magic *other = wml_magic(bytes);
+    if (!other) return false;
+    *err = (struct wml_err){0};
+    wml_fail(err, WML_E_FORMAT, "this is %s, not an ONNX model", other->what);
+    wml_hint(err, "%s", other->todo ? other->todo : "give an ONNX model, a file whose name ends in .onnx as a rule");
+    return true;
+}
+
+static bool decode(struct wml_model *m, struct wml_span bytes, struct wml_err *err)
+{
     if (!bytes.len) {
         wml_fail(err, WML_E_FORMAT, "the file is empty (0 bytes)");
         return wml_hint(err, "the download or the export was cut: make the file again");
     }
-    if (other) {
-        wml_fail(err, WML_E_FORMAT, "this is %s, not an ONNX model", other->what);
-        return wml_hint(err, "%s", other->todo ? other->todo : "give an ONNX model, a file whose name ends in .onnx as a rule");
-    }
-    if (!wml_pb_decode(&m->arena, &wml_pb_model, m, bytes, err))
+    if (!wml_pb_decode(&m->arena, &wml_pb_model, m, bytes, err)) {
+        if (not_onnx(bytes, err)) return false;
         return wml_hint(err, "the file is damaged or cut, or no ONNX model: fetch or export it again");
+    }
     if (!m->graph) {
+        if (not_onnx(bytes, err)) return false;
         wml_fail(err, WML_E_FORMAT, "byte %zu: the file ends without a graph", bytes.len);
         return wml_hint(err, "the file is cut, or no ONNX model");
     }

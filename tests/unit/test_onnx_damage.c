@@ -146,9 +146,21 @@ static void test_other_kinds(void **state)
     }
 }
 
+/* The first field of a model may hold anything: here the producer's name puts another kind's mark at byte 4. */
+static void test_marks_in_a_model(void **state)
+{
+    static const unsigned char bytes[] = "\22\6abTFL3\10\10\72\3\22\1g";
+    struct wml_model *m = NULL;
+    struct wml_err err = {0};
+    (void)state;
+    if (!wml_onnx_load_bytes((struct wml_span){bytes, sizeof bytes - 1}, NULL, &m, &err)) fail_msg("%s", err.msg);
+    assert_true(wml_str_is(m->producer_name, "abTFL3"));
+    wml_model_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_cut), cmocka_unit_test(test_flips), cmocka_unit_test(test_noise),
-                                       cmocka_unit_test(test_other_kinds)};
+                                       cmocka_unit_test(test_other_kinds), cmocka_unit_test(test_marks_in_a_model)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
