@@ -47,11 +47,11 @@ struct wml_ep {
 #define EP(name) extern const struct wml_ep wml_ep_##name;
 #include "ep/eps.def"
 #undef EP
-
 extern const struct wml_ep *const wml_eps[];
 extern const size_t wml_n_eps;
 /* Whether the row says that it has this operator, "Op" or "domain::Op". Standard ones: always. */
 bool wml_ep_has_op(const struct wml_ep *ep, struct wml_str op);
+bool wml_ep_is_cpu(const struct wml_ep *ep); /* NULL: false */
 /* By full name or alias, without case. NULL: unknown. */
 const struct wml_ep *wml_ep_find(struct wml_str name);
 /* The nearest name, for did-you-mean; NULL: none. */

@@ -34,7 +34,6 @@ bool wml_target_parse(const struct wml_target_spec *s, struct wml_target_name *o
 
 /* The row's entry for a kind of device, or NULL. */
 const struct wml_ep_device *wml_ep_device_row(const struct wml_ep *ep, enum wml_device_type type);
-bool wml_ep_is_cpu(const struct wml_ep *ep);
 
 /* --- discovery --- */
 

@@ -5,6 +5,7 @@
 
 #include "flow/output.h"
 #include "flow/ranges.h"
+#include "flow/target.h"
 #include "graph/edit.h"
 #include "graph/graph.h"
 #include "onnx/epctx.h"
@@ -13,7 +14,6 @@
 #include "os/path.h"
 #include "os/sys.h"
 #include "text/json.h"
-#include "worker/target.h"
 
 static void warn(struct wml_compile_run *r, struct wml_str text)
 {
@@ -109,29 +109,14 @@ static bool prepare(struct wml_compile_run *r, struct wml_err *err)
 
 static bool resolve(struct wml_compile_run *r, struct wml_err *err)
 {
-    struct wml_buf request = {0};
-    struct wml_json j = {.out = &request};
-    struct wml_worker_reply reply;
-    wml_json_begin(&j, '{');
-    wml_target_spec_put(&j, &r->args->target);
-    wml_json_end(&j, '}');
     wml_note_progress(r->cx, "Finding the target", NULL, 0, 0, NULL);
-    struct wml_worker_call call = {.job = "resolve", .request = wml_buf_view(&request),
-                                   .timeout_ms = r->args->timeout_ms, .in_process = !r->args->isolate};
-    bool ok = wml_worker_call(r->cx, &call, &reply, err);
-    if (ok) {
-        r->target = reply.json;
-        reply.json = NULL;
-        r->ep = wml_ep_find(wml_json_get_str(wml_json_get(wml_json_root(r->target), "target"), "ep"));
-        if (r->ep && !r->ep->compiles) {
-            wml_fail(err, WML_E_UNSUPPORTED, "%s does not support EPContext compilation%s%s", r->ep->name,
-                     r->ep->no_compile_reason ? ": " : "", r->ep->no_compile_reason ? r->ep->no_compile_reason : "");
-            ok = wml_hint(err, "use the model as it is, or name an EP that compiles: qnn, openvino, vitisai, nvtensorrtrtx");
-        }
-    }
-    wml_worker_reply_release(&reply);
-    wml_buf_release(&request);
-    return ok;
+    r->target = wml_target_ask(r->cx, &r->args->target, r->args->timeout_ms, !r->args->isolate, err);
+    if (!r->target) return false;
+    r->ep = wml_ep_find(wml_json_get_str(wml_json_get(wml_json_root(r->target), "target"), "ep"));
+    if (!r->ep || r->ep->compiles) return true;
+    wml_fail(err, WML_E_UNSUPPORTED, "%s does not support EPContext compilation%s%s", r->ep->name,
+             r->ep->no_compile_reason ? ": " : "", r->ep->no_compile_reason ? r->ep->no_compile_reason : "");
+    return wml_hint(err, "use the model as it is, or name an EP that compiles: qnn, openvino, vitisai, nvtensorrtrtx");
 }
 
 /* --- the report --- */

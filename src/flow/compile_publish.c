@@ -23,15 +23,6 @@ static void add(struct moves *mv, struct wml_str name)
     WML_PUSH(&mv->name, copy.ptr);
 }
 
-static const char *in_dir(struct wml_arena *a, const char *dir, const char *name)
-{
-    struct wml_buf path = {0};
-    wml_path_join(&path, wml_str(dir), wml_str(name));
-    const char *copy = wml_arena_cstr(a, wml_buf_view(&path));
-    wml_buf_release(&path);
-    return copy;
-}
-
 static bool collect(struct wml_compile_run *r, struct wml_compile_unit *u, struct moves *mv, struct wml_err *err)
 {
     struct wml_model *m = NULL;
@@ -43,13 +34,13 @@ static bool collect(struct wml_compile_run *r, struct wml_compile_unit *u, struc
     for (size_t i = 0; i < files.len; i++) {
         const char *name = wml_arena_cstr(&r->arena, files.location[i]);
         add(mv, wml_str(name));
-        u->bytes += wml_file_info(in_dir(&r->arena, r->stage, name)).size;
-        if (!u->sidecar) u->sidecar = in_dir(&r->arena, r->dir, name);
+        u->bytes += wml_file_info(wml_path_in(&r->arena, r->stage, name)).size;
+        if (!u->sidecar) u->sidecar = wml_path_in(&r->arena, r->dir, name);
     }
     for (size_t i = 0; i < contexts.v.len; i++) {
         struct wml_str part = contexts.v.at[i].partition;
         struct wml_str schematic = wml_arena_fmt(&r->arena, "%.*s_schematic.bin", WML_ARG(part));
-        if (part.len && wml_path_is_inside(part) && wml_file_exists(in_dir(&r->arena, r->stage, schematic.ptr)))
+        if (part.len && wml_path_is_inside(part) && wml_file_exists(wml_path_in(&r->arena, r->stage, schematic.ptr)))
             add(mv, schematic);
     }
     wml_epctx_list_release(&contexts);
@@ -60,7 +51,7 @@ static bool collect(struct wml_compile_run *r, struct wml_compile_unit *u, struc
 /* A file that is in the way and that is no older generation of this very output. */
 static bool check_free(struct wml_compile_run *r, const char *name, struct wml_err *err)
 {
-    const char *target = in_dir(&r->arena, r->dir, name);
+    const char *target = wml_path_in(&r->arena, r->dir, name);
     if (r->args->overwrite || !wml_file_exists(target)) return true;
     wml_fail(err, WML_E_EXISTS, "Context binary '%s' already exists. Re-run with --overwrite to replace it.", target);
     return wml_hint(err, "or give another output name with -o, or put the context into the model with --embed");
@@ -73,11 +64,11 @@ bool wml_compile_publish(struct wml_compile_run *r, struct wml_err *err)
     for (size_t i = 0; ok && i < r->n; i++) ok = collect(r, &r->unit[i], &mv, err);
     for (size_t i = 0; ok && i < mv.name.len; i++) ok = check_free(r, mv.name.at[i], err);
     for (size_t i = 0; ok && i < mv.name.len; i++) {
-        const char *to = in_dir(&r->arena, r->dir, mv.name.at[i]);
+        const char *to = wml_path_in(&r->arena, r->dir, mv.name.at[i]);
         struct wml_buf parent = {0};
         wml_buf_str(&parent, wml_path_dir(wml_str(to)));
         ok = wml_dir_make(wml_buf_text(&parent), err) &&
-             wml_file_rename(in_dir(&r->arena, r->stage, mv.name.at[i]), to, err);
+             wml_file_rename(wml_path_in(&r->arena, r->stage, mv.name.at[i]), to, err);
         wml_buf_release(&parent);
     }
     for (size_t i = 0; ok && i < r->n; i++) ok = wml_file_rename(r->unit[i].staged, r->unit[i].output, err);

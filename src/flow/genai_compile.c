@@ -39,7 +39,7 @@ static bool same_options(const struct wml_bundle_provider *a, const struct wml_b
 static int look(struct wml_genai_run *r, size_t stage, struct wml_err *err)
 {
     struct wml_model *m = NULL;
-    if (!wml_onnx_load(wml_genai_path_in(r, r->dir, r->bundle.stage[stage].source), &m, err)) return -1;
+    if (!wml_onnx_load(wml_path_in(&r->arena, r->dir, r->bundle.stage[stage].source), &m, err)) return -1;
     int plain = !wml_model_has_epctx(m);
     wml_model_free(m);
     return plain;
@@ -102,9 +102,9 @@ static bool compile_stages(struct wml_genai_run *r, const struct wml_genai_group
     bool ok = true;
     for (size_t i = 0; ok && i < n; i++) {
         struct wml_compile_unit *u = &c->unit[i];
-        u->model = wml_genai_path_in(r, r->dir, r->bundle.stage[g->stage[i]].source);
+        u->model = wml_path_in(&r->arena, r->dir, r->bundle.stage[g->stage[i]].source);
         u->name = wml_genai_artifact(r, g->stage[i], g->provider);
-        u->output = wml_genai_path_in(r, temp, u->name);
+        u->output = wml_path_in(&r->arena, temp, u->name);
         ok = wml_compile_source_sha(u->model, u->source_sha, err);
     }
     ok = ok && wml_compile_stage(c, err) && wml_compile_publish(c, err);
@@ -117,8 +117,8 @@ static bool compile_stages(struct wml_genai_run *r, const struct wml_genai_group
 static void drop(struct wml_genai_run *r, const struct wml_genai_group *g, size_t stage, const char *temp)
 {
     const char *artifact = wml_genai_artifact(r, stage, g->provider);
-    wml_file_remove(wml_genai_path_in(r, temp, artifact));
-    wml_file_remove(wml_genai_path_in(r, temp, wml_arena_fmt(&r->arena, "%s.meta.json", artifact).ptr));
+    wml_file_remove(wml_path_in(&r->arena, temp, artifact));
+    wml_file_remove(wml_genai_meta_path(r, temp, artifact));
 }
 
 static void say(struct wml_genai_run *r, const struct wml_genai_stage *s)
@@ -269,15 +269,10 @@ static bool make(struct wml_genai_run *r, struct groups *gs, bool anew, struct w
 /* Two runs over one bundle: the second waits, and finds what the first has made. */
 static bool lock(struct wml_genai_run *r, struct wml_lock *l, struct wml_err *err)
 {
-    struct wml_sha256 s;
-    char hex[WML_SHA256_HEX];
     bool said = false;
     if (!r->cx->cache_dir) return true;
-    wml_sha256_init(&s);
-    wml_sha256_add(&s, r->dir, strlen(r->dir));
-    wml_sha256_hex(&s, hex);
-    const char *folder = wml_arena_fmt(&r->arena, "%s/genai", r->cx->cache_dir).ptr, *path = wml_arena_fmt(&r->arena, "%s/%.16s.lock", folder, hex).ptr;
-    if (!wml_dir_make(folder, err)) return false;
+    const char *path = wml_arena_fmt(&r->arena, "%s.lock", wml_genai_cache_place(r)).ptr;
+    if (!wml_dir_make(wml_arena_cstr(&r->arena, wml_path_dir(wml_str(path))), err)) return false;
     for (;; wml_sleep_ms(100)) {
         if (!wml_lock_try(l, path, err) || l->file) return l->file != 0;
         if (!said) wml_log(r->cx, WML_LOG_WARN, "another run compiles this bundle: waiting for it");
@@ -317,7 +312,7 @@ void wml_genai_blame(struct wml_genai_run *r, struct wml_err *err)
         if (!s->artifact) continue;
         struct wml_target_spec spec = {.ep = target_spec(r, p->ep)->ep, .device = device_in(r, p->ep), .option = p->option, .n_options = p->n_options};
         wml_note_progress(r->cx, "Looking for the stage", r->bundle.stage[s->index].name, 0, 0, NULL);
-        wml_target_load(r->cx, &spec, wml_genai_path_in(r, r->compiled_dir, s->artifact), LIMIT_MS, &r->arena, &load);
+        wml_target_load(r->cx, &spec, wml_path_in(&r->arena, r->compiled_dir, s->artifact), LIMIT_MS, &r->arena, &load);
         wml_json_free(load.reply);
         if (load.ok || load.absent) continue;
         struct wml_err was = *err;

@@ -22,10 +22,10 @@ struct wml_genai_group { /* stages of one EP with the same options: one context 
     bool fresh;
 };
 
-/* Path of a file in a folder; in the run's arena. */
-const char *wml_genai_path_in(struct wml_genai_run *r, const char *dir, const char *name);
 /* "context_qnn_ctx.onnx". */
 const char *wml_genai_artifact(struct wml_genai_run *r, size_t stage, const struct wml_bundle_provider *p);
+/* Of the meta file beside it. */
+const char *wml_genai_meta_path(struct wml_genai_run *r, const char *dir, const char *artifact);
 /* Fills key. */
 void wml_genai_make_key(struct wml_genai_run *r, struct wml_genai_group *g);
 /* All artifacts of the group in dir are whole and made of what would be taken now. */
@@ -36,6 +36,8 @@ bool wml_genai_write_meta(struct wml_genai_run *r, const struct wml_genai_group 
 bool wml_genai_copy_stage(struct wml_genai_run *r, const struct wml_genai_group *g, size_t stage, const char *from, const char *to,
                           struct wml_err *err);
 
+/* <cache>/genai/<hash of the bundle's path>: for bundles that cannot be written to, and for the lock. */
+const char *wml_genai_cache_place(struct wml_genai_run *r);
 /* The folder that holds, or will hold, the compiled bundle: `parent` of it can be written. */
 bool wml_genai_compiled_place(struct wml_genai_run *r, const char **parent, const char **dir, const char **temp, struct wml_err *err);
 /* dir holds exactly what would be made of the bundle now. */

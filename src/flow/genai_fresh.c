@@ -10,15 +10,6 @@
 #include "os/path.h"
 #include "text/json.h"
 
-const char *wml_genai_path_in(struct wml_genai_run *r, const char *dir, const char *name)
-{
-    struct wml_buf path = {0};
-    wml_path_join(&path, wml_str(dir), wml_str(name));
-    const char *copy = wml_arena_cstr(&r->arena, wml_buf_view(&path));
-    wml_buf_release(&path);
-    return copy;
-}
-
 const char *wml_genai_artifact(struct wml_genai_run *r, size_t stage, const struct wml_bundle_provider *p)
 {
     const char *ep = p->ep && p->ep->provider_token ? p->ep->provider_token : "ep", *name = r->bundle.stage[stage].name;
@@ -27,17 +18,6 @@ const char *wml_genai_artifact(struct wml_genai_run *r, size_t stage, const stru
     for (size_t i = 0; i < r->bundle.n_stages; i++) plain = plain && (i == stage || strcmp(r->bundle.stage[i].name, name) != 0);
     if (!plain) return wml_arena_fmt(&r->arena, "stage%zu_%s_ctx.onnx", stage, ep).ptr;
     return wml_arena_fmt(&r->arena, "%s_%s_ctx.onnx", name, ep).ptr;
-}
-
-static void put_options(struct wml_json *j, const struct wml_bundle_provider *p)
-{
-    wml_json_key(j, "provider_options");
-    wml_json_begin(j, '{');
-    for (size_t i = 0; i < p->n_options; i++) {
-        wml_json_key(j, p->option[i].key);
-        wml_json_put_cstr(j, p->option[i].value);
-    }
-    wml_json_end(j, '}');
 }
 
 void wml_genai_make_key(struct wml_genai_run *r, struct wml_genai_group *g)
@@ -53,7 +33,8 @@ void wml_genai_make_key(struct wml_genai_run *r, struct wml_genai_group *g)
     wml_json_put_uint(&j, library.size);
     wml_json_key(&j, "library_modified");
     wml_json_put_int(&j, library.modified_ns);
-    put_options(&j, g->provider);
+    wml_json_key(&j, "provider_options");
+    wml_json_put_pairs(&j, g->provider->option, g->provider->n_options);
     wml_json_key(&j, "stages");
     wml_json_begin(&j, '[');
     for (size_t i = 0; i < g->n; i++) wml_json_put_cstr(&j, r->bundle.stage[g->stage[i]].name);
@@ -63,9 +44,9 @@ void wml_genai_make_key(struct wml_genai_run *r, struct wml_genai_group *g)
     wml_buf_release(&text);
 }
 
-static const char *meta_path(struct wml_genai_run *r, const char *dir, const char *artifact)
+const char *wml_genai_meta_path(struct wml_genai_run *r, const char *dir, const char *artifact)
 {
-    return wml_genai_path_in(r, dir, wml_arena_fmt(&r->arena, "%s.meta.json", artifact).ptr);
+    return wml_path_in(&r->arena, dir, wml_arena_fmt(&r->arena, "%s.meta.json", artifact).ptr);
 }
 
 /* The files that a model refers to, itself first. false: it cannot be read, or a compiled part of it is not whole. */
@@ -75,7 +56,7 @@ static bool list_files(struct wml_genai_run *r, const char *dir, const char *nam
     struct wml_model *m = NULL;
     struct wml_epctx_list contexts = {0};
     struct wml_err ignored = {0};
-    if (!wml_onnx_load(wml_genai_path_in(r, dir, name), &m, &ignored)) return false;
+    if (!wml_onnx_load(wml_path_in(&r->arena, dir, name), &m, &ignored)) return false;
     wml_epctx_find(m, &contexts);
     bool ok = !compiled || (contexts.v.len > 0 && wml_epctx_check(&contexts, &ignored));
     struct wml_onnx_files files = wml_onnx_files(m);
@@ -95,7 +76,7 @@ static void put_files(struct wml_genai_run *r, struct wml_json *j, const char *k
     wml_json_key(j, key);
     wml_json_begin(j, '[');
     for (size_t i = 0; i < f->v.len; i++) {
-        struct wml_file_info info = wml_file_info(wml_genai_path_in(r, dir, f->v.at[i]));
+        struct wml_file_info info = wml_file_info(wml_path_in(&r->arena, dir, f->v.at[i]));
         wml_json_begin(j, '{');
         wml_json_key(j, "name");
         wml_json_put_cstr(j, f->v.at[i]);
@@ -119,7 +100,8 @@ bool wml_genai_write_meta(struct wml_genai_run *r, const struct wml_genai_group 
     wml_json_begin(&j, '{');
     wml_json_key(&j, "ep");
     wml_json_put_cstr(&j, g->provider->name);
-    put_options(&j, g->provider);
+    wml_json_key(&j, "provider_options");
+    wml_json_put_pairs(&j, g->provider->option, g->provider->n_options);
     wml_json_key(&j, "key");
     wml_json_put_raw(&j, wml_str(g->key));
     wml_json_key(&j, "source_sha256");
@@ -128,7 +110,7 @@ bool wml_genai_write_meta(struct wml_genai_run *r, const struct wml_genai_group 
     put_files(r, &j, "artifacts", dir, &made);
     wml_json_end(&j, '}');
     wml_buf_char(&text, '\n');
-    bool ok = wml_file_write(meta_path(r, dir, artifact), wml_buf_view(&text), err);
+    bool ok = wml_file_write(wml_genai_meta_path(r, dir, artifact), wml_buf_view(&text), err);
     wml_buf_release(&text);
     return ok;
 }
@@ -140,7 +122,7 @@ static bool same_files(struct wml_genai_run *r, const struct wml_json_val *list,
         const struct wml_json_val *v = wml_json_at(list, i);
         const char *name = wml_arena_cstr(&r->arena, wml_json_get_str(v, "name"));
         if (!*name || !wml_path_is_inside(wml_str(name))) return false;
-        struct wml_file_info info = wml_file_info(wml_genai_path_in(r, dir, name));
+        struct wml_file_info info = wml_file_info(wml_path_in(&r->arena, dir, name));
         if (info.kind != WML_FILE_REGULAR || (int64_t)info.size != wml_json_get_int(v, "size", -1)) return false;
         if (times && info.modified_ns != wml_json_get_int(v, "modified_ns", -1)) return false;
     }
@@ -168,7 +150,7 @@ static bool same_source(struct wml_genai_run *r, const struct wml_json_val *meta
     char sha[WML_SHA256_HEX];
     struct wml_err ignored = {0};
     if (same_files(r, wml_json_get(meta, "source_files"), r->dir, true)) return true;
-    return wml_compile_source_sha(wml_genai_path_in(r, r->dir, source), sha, &ignored) && wml_str_is(wml_json_get_str(meta, "source_sha256"), sha);
+    return wml_compile_source_sha(wml_path_in(&r->arena, r->dir, source), sha, &ignored) && wml_str_is(wml_json_get_str(meta, "source_sha256"), sha);
 }
 
 bool wml_genai_is_fresh(struct wml_genai_run *r, const struct wml_genai_group *g, const char *dir)
@@ -179,7 +161,7 @@ bool wml_genai_is_fresh(struct wml_genai_run *r, const struct wml_genai_group *g
         struct wml_json_doc *doc = NULL;
         struct files made = {0};
         struct wml_err ignored = {0};
-        fresh = wml_json_load(meta_path(r, dir, artifact), &doc, &ignored);
+        fresh = wml_json_load(wml_genai_meta_path(r, dir, artifact), &doc, &ignored);
         const struct wml_json_val *meta = wml_json_root(doc);
         fresh = fresh && same_key(wml_json_get(meta, "key"), g->key) && same_files(r, wml_json_get(meta, "artifacts"), dir, false) &&
                 same_source(r, meta, r->bundle.stage[g->stage[i]].source) && list_files(r, dir, artifact, true, &made);
@@ -195,7 +177,7 @@ bool wml_genai_copy_stage(struct wml_genai_run *r, const struct wml_genai_group 
     struct files f = {0};
     bool ok = list_files(r, from, artifact, true, &f) || wml_fail(err, WML_E_FORMAT, "%s cannot be read again", artifact);
     for (size_t i = 0; ok && i < f.v.len; i++)
-        if (!wml_file_exists(wml_genai_path_in(r, to, f.v.at[i])))
-            ok = wml_file_copy(wml_genai_path_in(r, from, f.v.at[i]), wml_genai_path_in(r, to, f.v.at[i]), err);
-    return ok && wml_file_copy(meta_path(r, from, artifact), meta_path(r, to, artifact), err);
+        if (!wml_file_exists(wml_path_in(&r->arena, to, f.v.at[i])))
+            ok = wml_file_copy(wml_path_in(&r->arena, from, f.v.at[i]), wml_path_in(&r->arena, to, f.v.at[i]), err);
+    return ok && wml_file_copy(wml_genai_meta_path(r, from, artifact), wml_genai_meta_path(r, to, artifact), err);
 }

@@ -76,6 +76,9 @@ void wml_genai_blame(struct wml_genai_run *r, struct wml_err *err);
 /* The child that generates. false: err says how it ended; what it had told is there. */
 bool wml_genai_generate_in_child(struct wml_genai_run *r, struct wml_err *err);
 void wml_genai_put_request(struct wml_item *in, const char *key, const struct wml_genai_timed *t, size_t index);
+/* "warnings", and under `key` the tokens of an answer. */
+void wml_genai_put_warnings(struct wml_item *root, const struct wml_genai_run *r);
+void wml_genai_put_tokens(struct wml_item *root, const char *key, const struct wml_genai_sample *s);
 void wml_genai_report(struct wml_genai_run *r, struct wml_report *out, const struct wml_err *failure);
 
 #endif

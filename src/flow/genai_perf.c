@@ -171,11 +171,9 @@ static void report_answer(struct wml_genai_run *r, struct wml_report *out)
     wml_item_str(root, "effective_device", NULL, wml_str(wml_bundle_device(&r->bundle)));
     wml_item_str(root, "prompt", NULL, r->args->prompt);
     wml_item_str(root, "text", NULL, wml_buf_view(&t->sample.text));
-    struct wml_item *tokens = wml_item_array(root, "tokens", NULL);
-    for (size_t i = 0; i < t->sample.token.len; i++) wml_item_int(tokens, NULL, NULL, t->sample.token.at[i], WML_SHOW_PLAIN);
+    wml_genai_put_tokens(root, "tokens", &t->sample);
     wml_genai_put_request(root, "request", t, 0);
-    struct wml_item *warnings = wml_item_array(root, "warnings", NULL);
-    for (size_t i = 0; i < r->warning.len; i++) wml_item_cstr(warnings, NULL, NULL, r->warning.at[i]);
+    wml_genai_put_warnings(root, r);
 }
 
 static void log_rate(struct wml_genai_run *r)

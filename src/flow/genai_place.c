@@ -6,8 +6,7 @@
 #include "os/file.h"
 #include "os/path.h"
 
-/* <cache>/genai/<hash of the bundle's path>: for bundles that cannot be written to. */
-static const char *cache_place(struct wml_genai_run *r)
+const char *wml_genai_cache_place(struct wml_genai_run *r)
 {
     struct wml_sha256 s;
     char hex[WML_SHA256_HEX];
@@ -32,14 +31,14 @@ bool wml_genai_compiled_place(struct wml_genai_run *r, const char **parent, cons
     *parent = r->dir;
     bool ok = make_temp(r->dir, &path, &denied);
     if (!ok && r->cx->cache_dir) {
-        *parent = cache_place(r);
+        *parent = wml_genai_cache_place(r);
         ok = wml_dir_make(*parent, err) && make_temp(*parent, &path, err);
         if (ok) wml_log(r->cx, WML_LOG_INFO, "%s cannot be written to (%s): compiled stages are kept in %s", r->dir, denied.msg, *parent);
     } else if (!ok) {
         *err = denied;
     }
     *temp = wml_arena_cstr(&r->arena, wml_buf_view(&path));
-    *dir = wml_genai_path_in(r, *parent, WML_COMPILED_DIR);
+    *dir = wml_path_in(&r->arena, *parent, WML_COMPILED_DIR);
     wml_buf_release(&path);
     return ok;
 }
@@ -78,7 +77,7 @@ static void find_needed(struct left_out *l)
         struct wml_err ignored = {0};
         if (!s->file || strcmp(s->file, s->source) != 0) continue;
         WML_PUSH_IN(&r->arena, &l->needed, s->source);
-        if (!wml_onnx_load(wml_genai_path_in(r, r->dir, s->source), &m, &ignored)) continue;
+        if (!wml_onnx_load(wml_path_in(&r->arena, r->dir, s->source), &m, &ignored)) continue;
         struct wml_onnx_files files = wml_onnx_files(m);
         for (size_t k = 0; k < files.len; k++) WML_PUSH_IN(&r->arena, &l->needed, wml_arena_cstr(&r->arena, files.location[k]));
         wml_model_free(m);
@@ -89,7 +88,7 @@ static bool config_is_same(struct wml_genai_run *r, const char *dir)
 {
     struct wml_buf old = {0}, now = {0};
     struct wml_err ignored = {0};
-    bool same = wml_file_read(wml_genai_path_in(r, dir, WML_BUNDLE_CONFIG), 0, &old, &ignored);
+    bool same = wml_file_read(wml_path_in(&r->arena, dir, WML_BUNDLE_CONFIG), 0, &old, &ignored);
     wml_bundle_print(&r->bundle, &now);
     same = same && wml_str_eq(wml_buf_view(&old), wml_buf_view(&now));
     wml_buf_release(&old);
@@ -102,13 +101,13 @@ bool wml_genai_is_complete(struct wml_genai_run *r, const char *dir)
     struct left_out l = {.r = r};
     struct wml_dir_list list = {0};
     struct wml_err ignored = {0};
-    if (!wml_file_exists(wml_genai_path_in(r, dir, WML_COMPILED_MARK)) || !config_is_same(r, dir)) return false;
+    if (!wml_file_exists(wml_path_in(&r->arena, dir, WML_COMPILED_MARK)) || !config_is_same(r, dir)) return false;
     find_needed(&l);
     bool same = wml_dir_list(r->dir, &list, &ignored);
     for (size_t i = 0; same && i < list.v.len; i++) {
         struct wml_str name = list.v.at[i].name;
         if (wml_str_is(name, WML_BUNDLE_CONFIG) || wml_str_starts(name, "_") || wml_str_starts(name, ".") || is_left_out(&l, name)) continue;
-        const char *there = wml_genai_path_in(r, dir, name.ptr), *source = wml_genai_path_in(r, r->dir, name.ptr);
+        const char *there = wml_path_in(&r->arena, dir, name.ptr), *source = wml_path_in(&r->arena, r->dir, name.ptr);
         struct wml_file_info copy = wml_file_info(there), from = wml_file_info(source);
         same = wml_file_same(there, source) || (copy.kind == from.kind && copy.size == from.size && copy.modified_ns >= from.modified_ns);
     }
@@ -122,7 +121,7 @@ static bool replace(struct wml_genai_run *r, const char *parent, const char *tem
     struct wml_buf old = {0};
     bool there = wml_dir_exists(dir);
     bool ok = !there || (wml_dir_temp(parent, WML_COMPILED_DIR ".tmp-", &old, err) &&
-                         wml_file_rename(dir, wml_genai_path_in(r, wml_buf_text(&old), "old"), err));
+                         wml_file_rename(dir, wml_path_in(&r->arena, wml_buf_text(&old), "old"), err));
     ok = ok && wml_file_rename(temp, dir, err);
     if (old.len) wml_dir_remove(wml_buf_text(&old));
     wml_buf_release(&old);
@@ -136,8 +135,8 @@ bool wml_genai_complete(struct wml_genai_run *r, const char *parent, const char 
     find_needed(&l);
     wml_bundle_print(&r->bundle, &config);
     bool ok = wml_genai_mirror(r->dir, temp, is_left_out, &l, err) &&
-              wml_file_write(wml_genai_path_in(r, temp, WML_BUNDLE_CONFIG), wml_buf_view(&config), err) &&
-              wml_file_write(wml_genai_path_in(r, temp, WML_COMPILED_MARK), WML_STR("complete\n"), err) &&
+              wml_file_write(wml_path_in(&r->arena, temp, WML_BUNDLE_CONFIG), wml_buf_view(&config), err) &&
+              wml_file_write(wml_path_in(&r->arena, temp, WML_COMPILED_MARK), WML_STR("complete\n"), err) &&
               replace(r, parent, temp, dir, err);
     wml_buf_release(&config);
     return ok;

@@ -139,6 +139,18 @@ void wml_genai_put_request(struct wml_item *in, const char *key, const struct wm
     for (size_t k = 0; k < METRICS; k++) put(i, metric_key[k], m[k], k >= PREFILL_RATE ? 2 : 3);
 }
 
+void wml_genai_put_tokens(struct wml_item *root, const char *key, const struct wml_genai_sample *s)
+{
+    struct wml_item *tokens = wml_item_array(root, key, NULL);
+    for (size_t i = 0; i < s->token.len; i++) wml_item_int(tokens, NULL, NULL, s->token.at[i], WML_SHOW_PLAIN);
+}
+
+void wml_genai_put_warnings(struct wml_item *root, const struct wml_genai_run *r)
+{
+    struct wml_item *warnings = wml_item_array(root, "warnings", NULL);
+    for (size_t i = 0; i < r->warning.len; i++) wml_item_cstr(warnings, NULL, NULL, r->warning.at[i]);
+}
+
 static void put_stats(struct wml_item *to, const char *key, const struct wml_stats *s)
 {
     struct wml_item *i = wml_item_object(to, key, NULL);
@@ -310,12 +322,10 @@ void wml_genai_report(struct wml_genai_run *r, struct wml_report *out, const str
     put_process(root, r);
     if (r->request.len) {
         wml_item_str(root, "response_text", NULL, wml_buf_view(&r->request.at[0].sample.text));
-        struct wml_item *tokens = wml_item_array(root, "response_tokens", NULL);
-        for (size_t i = 0; i < r->request.at[0].sample.token.len; i++) wml_item_int(tokens, NULL, NULL, r->request.at[0].sample.token.at[i], WML_SHOW_PLAIN);
+        wml_genai_put_tokens(root, "response_tokens", &r->request.at[0].sample);
         wml_log(r->cx, WML_LOG_INFO, "%s", wml_buf_text(&r->request.at[0].sample.text));
     }
     wml_item_bool(root, "partial", NULL, r->partial);
-    struct wml_item *warnings = wml_item_array(root, "warnings", NULL);
-    for (size_t i = 0; i < r->warning.len; i++) wml_item_cstr(warnings, NULL, NULL, r->warning.at[i]);
+    wml_genai_put_warnings(root, r);
     if (failure) wml_item_cstr(root, "error_message", NULL, failure->msg);
 }

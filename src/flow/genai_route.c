@@ -2,41 +2,13 @@
  * library to find out is a child's work. */
 #include "flow/genai_internal.h"
 
+#include "flow/target.h"
 #include "os/file.h"
 #include "os/path.h"
-#include "worker/target.h"
-
-enum { ASK_LIMIT_MS = 60000 };
 
 static bool is_config(const char *device)
 {
     return !device || strcmp(device, "config") == 0;
-}
-
-static bool is_cpu(const struct wml_ep *ep)
-{
-    return ep && strcmp(ep->name, "CPUExecutionProvider") == 0;
-}
-
-/* What a request means here, in the words of a child. */
-static struct wml_json_doc *ask(struct wml_genai_run *r, const struct wml_target_spec *spec, struct wml_err *err)
-{
-    struct wml_buf request = {0};
-    struct wml_json j = {.out = &request};
-    struct wml_worker_reply reply;
-    struct wml_json_doc *doc = NULL;
-    wml_json_begin(&j, '{');
-    wml_target_spec_put(&j, spec);
-    wml_json_end(&j, '}');
-    wml_note_progress(r->cx, "Finding the target", spec->ep, 0, 0, NULL);
-    struct wml_worker_call call = {.job = "resolve", .request = wml_buf_view(&request), .timeout_ms = ASK_LIMIT_MS};
-    if (wml_worker_call(r->cx, &call, &reply, err)) {
-        doc = reply.json;
-        reply.json = NULL;
-    }
-    wml_worker_reply_release(&reply);
-    wml_buf_release(&request);
-    return doc;
 }
 
 static const struct wml_json_val *target_in(const struct wml_json_doc *doc)
@@ -55,7 +27,8 @@ const struct wml_json_val *wml_genai_target_of(const struct wml_genai_run *r, co
 static const struct wml_genai_target *find(struct wml_genai_run *r, const char *ep, const char *device, struct wml_err *err)
 {
     struct wml_genai_target t = {.spec = {.ep = ep, .device = device}};
-    t.doc = ask(r, &t.spec, err);
+    wml_note_progress(r->cx, "Finding the target", ep, 0, 0, NULL);
+    t.doc = wml_target_ask(r->cx, &t.spec, WML_TARGET_ASK_MS, false, err);
     if (!t.doc) return NULL;
     t.ep = wml_ep_find(wml_json_get_str(target_in(t.doc), "ep"));
     t.name = t.ep ? wml_bundle_provider_name(t.ep) : wml_arena_cstr(&r->arena, wml_json_get_str(target_in(t.doc), "ep"));
@@ -103,29 +76,17 @@ static bool choose(struct wml_genai_run *r, const struct wml_ep **cpu, const str
         if (err->code == WML_E_NOT_FOUND && t->ep) err->code = WML_E_USAGE;
         return false;
     }
-    if (is_cpu(ep) || (!t->ep && strcmp(device, "cpu") == 0)) {
+    if (wml_ep_is_cpu(ep) || (!t->ep && strcmp(device, "cpu") == 0)) {
         *cpu = wml_ep_find(WML_STR("cpu"));
         return true;
     }
     if (t->ep) return (*out = find(r, t->ep, plain.device, err)) != NULL;
     if (!by_device(r, device, out, err)) return false;
-    if (is_cpu((*out)->ep)) {
+    if (wml_ep_is_cpu((*out)->ep)) {
         *cpu = (*out)->ep;
         *out = NULL;
     }
     return true;
-}
-
-static size_t options_in(struct wml_genai_run *r, const struct wml_json_val *target, struct wml_pair **out)
-{
-    const struct wml_json_val *options = wml_json_get(target, "options"), *v;
-    struct wml_json_iter it = {0};
-    struct wml_str key;
-    size_t n = 0;
-    *out = WML_NEW_ARRAY(&r->arena, struct wml_pair, wml_json_len(options) + 1);
-    while (wml_json_next(options, &it, &key, &v))
-        (*out)[n++] = (struct wml_pair){wml_arena_cstr(&r->arena, key), wml_arena_cstr(&r->arena, wml_json_str(v))};
-    return n;
 }
 
 static bool override(struct wml_genai_run *r, struct wml_err *err)
@@ -140,7 +101,7 @@ static bool override(struct wml_genai_run *r, struct wml_err *err)
         o.ep = t->ep;
         o.ep_name = t->name;
         o.device = t->spec.device;
-        o.n_defaults = options_in(r, target_in(t->doc), &defaults);
+        o.n_defaults = wml_json_pairs(wml_json_get(target_in(t->doc), "options"), &r->arena, &defaults);
         o.defaults = defaults;
     }
     if (wml_bundle_route(&r->bundle, &o)) r->ep = wml_arena_cstr(&r->arena, wml_str(o.ep ? o.ep->alias[0] : o.ep_name));
@@ -178,12 +139,10 @@ static bool is_file_of(const char *library, const char *name)
 /* A bundle made for another system names that system's back end ("QnnHtp.dll"): here another file does the same. */
 static void fix_backend(struct wml_genai_run *r, const struct wml_bundle_provider *p, const struct wml_json_val *target)
 {
-    const char *library = wml_arena_cstr(&r->arena, wml_json_get_str(target, "library")), *typed = NULL;
+    const char *library = wml_arena_cstr(&r->arena, wml_json_get_str(target, "library"));
+    const char *typed = wml_pair_find(p->option, p->n_options, "backend_path");
     struct wml_pair backend = {"backend_path", wml_arena_cstr(&r->arena, wml_json_get_str(wml_json_get(target, "options"), "backend_path"))};
-    for (size_t i = 0; i < p->n_options; i++) {
-        if (strcmp(p->option[i].key, "backend_path") == 0) typed = p->option[i].value;
-        if (strcmp(p->option[i].key, "backend_type") == 0) return;
-    }
+    if (wml_pair_find(p->option, p->n_options, "backend_type")) return;
     if (!*backend.value || !*library || (typed && (wml_file_exists(typed) || is_file_of(library, typed)))) return;
     if (typed) wml_log(r->cx, WML_LOG_INFO, "%s is not on this system: %s is used", typed, backend.value);
     wml_bundle_set_options(&r->bundle, p->ep, &backend, 1);

@@ -44,11 +44,7 @@ static const char *beside_report(struct wml_perf_run *r, const char *suffix)
 
 static const char *in_folder(struct wml_perf_run *r, const char *name)
 {
-    struct wml_buf path = {0};
-    wml_path_join(&path, wml_str(r->trace.folder), wml_str(name));
-    const char *copy = keep(r, wml_buf_view(&path));
-    wml_buf_release(&path);
-    return copy;
+    return wml_path_in(&r->arena, r->trace.folder, name);
 }
 
 /* An empty folder of our own, absolute, proven writable. */

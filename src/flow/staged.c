@@ -6,15 +6,6 @@
 #include "os/file.h"
 #include "os/path.h"
 
-static const char *in_dir(struct wml_staged *s, const char *dir, const char *name)
-{
-    struct wml_buf path = {0};
-    wml_path_join(&path, wml_str(dir), wml_str(name));
-    const char *copy = wml_arena_cstr(&s->arena, wml_buf_view(&path));
-    wml_buf_release(&path);
-    return copy;
-}
-
 bool wml_staged_prepare(struct wml_staged *s, const char *source, const char *output, bool overwrite, struct wml_err *err)
 {
     s->source = source;
@@ -68,7 +59,7 @@ bool wml_staged_write(struct wml_staged *s, struct wml_model *m, const char *pre
     if (ok && !s->stage) s->stage = wml_arena_cstr(&s->arena, wml_buf_view(&path));
     wml_buf_release(&path);
     if (!ok) return false;
-    s->path = in_dir(s, s->stage, s->name);
+    s->path = wml_path_in(&s->arena, s->stage, s->name);
     if (!wml_onnx_save(m, s->path, &opts, &s->saved, err)) return false;
     s->bytes_after = s->saved.model_bytes + s->saved.data_bytes;
     return true;
@@ -113,16 +104,16 @@ static bool move_all(const struct move *move, size_t n, struct wml_err *err)
  * looks in between, or comes after a crash, finds no model, never one beside another's data. */
 bool wml_staged_publish(struct wml_staged *s, struct wml_err *err)
 {
-    const char *name = wml_arena_fmt(&s->arena, "%s.data", s->name).ptr, *data = in_dir(s, s->dir, name);
+    const char *name = wml_arena_fmt(&s->arena, "%s.data", s->name).ptr, *data = wml_path_in(&s->arena, s->dir, name);
     bool made = s->saved.data_name[0] != 0;
     struct move move[4];
     size_t n = 0;
     if (made && !may_place_data(s, data, err)) return false;
     if (wml_file_exists(s->output) && wml_file_exists(data) && (made || keeps_weights_in(s, name, data))) {
-        move[n++] = (struct move){s->output, in_dir(s, s->stage, wml_arena_fmt(&s->arena, "%s.old", s->name).ptr)};
-        move[n++] = (struct move){data, in_dir(s, s->stage, wml_arena_fmt(&s->arena, "%s.was", s->name).ptr)};
+        move[n++] = (struct move){s->output, wml_path_in(&s->arena, s->stage, wml_arena_fmt(&s->arena, "%s.old", s->name).ptr)};
+        move[n++] = (struct move){data, wml_path_in(&s->arena, s->stage, wml_arena_fmt(&s->arena, "%s.was", s->name).ptr)};
     }
-    if (made) move[n++] = (struct move){in_dir(s, s->stage, name), data};
+    if (made) move[n++] = (struct move){wml_path_in(&s->arena, s->stage, name), data};
     move[n++] = (struct move){s->path, s->output};
     return move_all(move, n, err);
 }

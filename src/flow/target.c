@@ -5,23 +5,32 @@
 #include "worker/target.h"
 #include "worker/worker.h"
 
-enum { ASK_LIMIT_MS = 60000 };
-
-const struct wml_ep *wml_target_ask_ep(struct wml_ctx *cx, const struct wml_target_spec *target)
+struct wml_json_doc *wml_target_ask(struct wml_ctx *cx, const struct wml_target_spec *target, uint64_t timeout_ms, bool in_process,
+                                    struct wml_err *err)
 {
     struct wml_buf request = {0};
     struct wml_json j = {.out = &request};
     struct wml_worker_reply reply;
-    struct wml_err ignored = {0};
-    const struct wml_ep *ep = NULL;
+    struct wml_json_doc *doc = NULL;
     wml_json_begin(&j, '{');
     wml_target_spec_put(&j, target);
     wml_json_end(&j, '}');
-    struct wml_worker_call call = {.job = "resolve", .request = wml_buf_view(&request), .timeout_ms = ASK_LIMIT_MS};
-    if (wml_worker_call(cx, &call, &reply, &ignored))
-        ep = wml_ep_find(wml_json_get_str(wml_json_get(wml_json_root(reply.json), "target"), "ep"));
+    struct wml_worker_call call = {.job = "resolve", .request = wml_buf_view(&request), .timeout_ms = timeout_ms, .in_process = in_process};
+    if (wml_worker_call(cx, &call, &reply, err)) {
+        doc = reply.json;
+        reply.json = NULL;
+    }
     wml_worker_reply_release(&reply);
     wml_buf_release(&request);
+    return doc;
+}
+
+const struct wml_ep *wml_target_ask_ep(struct wml_ctx *cx, const struct wml_target_spec *target)
+{
+    struct wml_err ignored = {0};
+    struct wml_json_doc *doc = wml_target_ask(cx, target, WML_TARGET_ASK_MS, false, &ignored);
+    const struct wml_ep *ep = wml_ep_find(wml_json_get_str(wml_json_get(wml_json_root(doc), "target"), "ep"));
+    wml_json_free(doc);
     return ep;
 }
 

@@ -14,6 +14,10 @@ struct wml_target_load { /* what a child says of a file */
     double wall_ms;
 };
 
+enum { WML_TARGET_ASK_MS = 60000 };
+/* What a target means on this machine: the reply of job "resolve", which the caller frees; NULL: err. */
+struct wml_json_doc *wml_target_ask(struct wml_ctx *cx, const struct wml_target_spec *target, uint64_t timeout_ms, bool in_process,
+                                    struct wml_err *err);
 /* The EP behind `--device npu` alone, as a child finds it. NULL is no error: none, or one without a row. */
 const struct wml_ep *wml_target_ask_ep(struct wml_ctx *cx, const struct wml_target_spec *target);
 /* Loads a file on the target, in a child. timeout_ms 0: none. */

@@ -40,11 +40,6 @@ static const char *text_of(struct wml_arena *a, const struct wml_json_val *v)
     return copy ? copy : "";
 }
 
-static bool is_cpu(struct wml_str name)
-{
-    return wml_str_ieq(name, WML_STR("cpu")) || wml_str_ieq(name, WML_STR("CPUExecutionProvider"));
-}
-
 /* [{"qnn":{"key":"value"}},...] or {"qnn":{...}} */
 static void read_provider(struct wml_bundle *b, struct wml_bundle_stage *s, struct wml_bundle_provider *list, const struct wml_json_val *object)
 {
@@ -52,10 +47,11 @@ static void read_provider(struct wml_bundle *b, struct wml_bundle_stage *s, stru
     struct wml_str key, name;
     const struct wml_json_val *options, *v;
     while (wml_json_next(object, &it, &name, &options)) {
-        if (is_cpu(name)) continue;
+        const struct wml_ep *ep = wml_ep_find(name);
+        if (wml_ep_is_cpu(ep)) continue;
         struct wml_bundle_provider *p = &list[s->n_providers++];
         struct wml_pair *pair = WML_NEW_ARRAY(&b->arena, struct wml_pair, wml_json_len(options) + 1);
-        p->ep = wml_ep_find(name);
+        p->ep = ep;
         p->name = p->ep ? wml_bundle_provider_name(p->ep) : wml_arena_cstr(&b->arena, name);
         at = (struct wml_json_iter){0};
         while (wml_json_is_object(options) && wml_json_next(options, &at, &key, &v))
@@ -166,19 +162,13 @@ const struct wml_ep *wml_bundle_ep(const struct wml_bundle *b, bool *several)
     return one && !*several ? one->ep : NULL;
 }
 
-static const char *option_of(const struct wml_bundle_provider *p, const char *key)
-{
-    for (size_t i = 0; i < p->n_options; i++)
-        if (strcmp(p->option[i].key, key) == 0) return p->option[i].value;
-    return NULL;
-}
-
 /* By its own options, then the name of its library, then the only kind of device it has. */
 static const char *device_of(const struct wml_bundle_provider *p)
 {
     static const char *const kinds[] = {"npu", "gpu", "cpu"};
     static const char *const hints[] = {"QnnHtp", "QnnGpu", "QnnCpu"};
-    const char *typed = option_of(p, "device_type"), *backend = option_of(p, "backend_path");
+    const char *typed = wml_pair_find(p->option, p->n_options, "device_type");
+    const char *backend = wml_pair_find(p->option, p->n_options, "backend_path");
     for (size_t i = 0; typed && i < WML_COUNT(kinds); i++)
         if (wml_str_ieq(wml_str(typed), wml_str(kinds[i]))) return kinds[i];
     for (size_t i = 0; backend && i < WML_COUNT(hints); i++)
@@ -200,7 +190,7 @@ const char *wml_bundle_device(const struct wml_bundle *b)
 
 bool wml_bundle_runs_on(const struct wml_bundle *b, const struct wml_ep *ep)
 {
-    bool cpu = ep && strcmp(ep->name, "CPUExecutionProvider") == 0;
+    bool cpu = wml_ep_is_cpu(ep);
     for (size_t i = 0; i < b->n_stages; i++)
         for (size_t k = 0; k < b->stage[i].n_providers; k++)
             if (cpu || b->stage[i].provider[k].ep == ep) return !cpu;

@@ -85,13 +85,18 @@ static void version_beside(const char *path, struct wml_buf *out)
     wml_buf_release(&text);
 }
 
+static bool hint_install(struct wml_err *err)
+{
+    return wml_hint(err, "scripts/setup --only genai, or pip install onnxruntime-genai-core, or set WINML_GENAI to the library");
+}
+
 bool wml_genai_find(struct wml_ctx *cx, struct wml_buf *path, struct wml_buf *version, struct wml_err *err)
 {
     struct search s = {0};
     bool ok = find(cx, &s, err);
     if (ok && !s.found.len) {
         wml_fail(err, WML_E_NOT_FOUND, "not found");
-        ok = wml_hint(err, "scripts/setup --only genai, or pip install onnxruntime-genai-core, or set WINML_GENAI to the library");
+        ok = hint_install(err);
     }
     if (ok) {
         wml_buf_str(path, wml_buf_view(&s.found));
@@ -133,13 +138,12 @@ bool wml_genai_open(struct wml_ctx *cx, struct wml_genai **out, struct wml_err *
     g->cx = cx;
     if (!find(cx, &s, err) || !wml_ort_open(cx, &ort, err)) goto done;
     wml_env_set("ORT_LIB_PATH", wml_ort_info(ort).path);
-    wml_env_set("ORT_DISABLE_TELEMETRY", "1");
     g->path = wml_xstrdup(s.found.len ? wml_buf_text(&s.found) : library);
     if (!wml_dl_open(g->path, &g->dl, err)) {
         if (s.found.len) goto done;
         wml_fail(err, WML_E_NOT_FOUND, "onnxruntime-genai not found; looked for %s in %s, and on the system's path", library,
                  wml_buf_text(&s.looked));
-        wml_hint(err, "scripts/setup --only genai, or pip install onnxruntime-genai-core, or set WINML_GENAI to the library");
+        hint_install(err);
         goto done;
     }
     if (!resolve(g, err)) goto done;

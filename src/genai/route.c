@@ -45,7 +45,7 @@ static struct wml_bundle_provider options_for(struct wml_bundle *b, const struct
 
 bool wml_bundle_route(struct wml_bundle *b, const struct wml_bundle_override *o)
 {
-    bool cpu = o->ep && strcmp(o->ep->name, "CPUExecutionProvider") == 0;
+    bool cpu = wml_ep_is_cpu(o->ep);
     struct wml_bundle_provider there = options_for(b, o);
     bool runs = cpu;
     for (size_t i = 0; i < b->n_stages; i++) {
@@ -120,12 +120,7 @@ static void put_providers(struct wml_json *j, const struct wml_bundle_stage *s)
     for (size_t i = 0; i < s->n_providers; i++) {
         wml_json_begin(j, '{');
         wml_json_key(j, s->provider[i].name);
-        wml_json_begin(j, '{');
-        for (size_t k = 0; k < s->provider[i].n_options; k++) {
-            wml_json_key(j, s->provider[i].option[k].key);
-            wml_json_put_cstr(j, s->provider[i].option[k].value);
-        }
-        wml_json_end(j, '}');
+        wml_json_put_pairs(j, s->provider[i].option, s->provider[i].n_options);
         wml_json_end(j, '}');
     }
     wml_json_end(j, ']');

@@ -15,13 +15,6 @@ const char *wml_device_type_name(enum wml_device_type t)
     return (size_t)t < WML_COUNT(names) ? names[t] : "?";
 }
 
-const char *wml_pair_find(const struct wml_pair *p, size_t n, const char *key)
-{
-    for (size_t i = 0; i < n; i++)
-        if (!strcmp(p[i].key, key)) return p[i].value;
-    return NULL;
-}
-
 static const char *copy(struct wml_ort *o, const char *s)
 {
     return wml_arena_cstr(&o->arena, wml_str(s ? s : ""));

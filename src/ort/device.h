@@ -3,15 +3,12 @@
 #define WML_ORT_DEVICE_H
 
 #include "base/ctx.h"
+#include "base/pair.h"
 
 struct wml_ort; /* library + environment; one per process */
 
 enum wml_device_type { WML_DEVICE_CPU, WML_DEVICE_GPU, WML_DEVICE_NPU };
 const char *wml_device_type_name(enum wml_device_type t); /* "cpu", "gpu", "npu" */
-
-struct wml_pair {
-    const char *key, *value;
-};
 
 struct wml_ort_device { /* an EP on a piece of hardware; lives as long as the library it came from */
     const char *ep, *ep_vendor, *hw_vendor;
@@ -24,8 +21,6 @@ struct wml_ort_device { /* an EP on a piece of hardware; lives as long as the li
 /* The list lives until the runtime is closed; what came from a library that was unregistered must not be
  * used. Lists made before a registration lack its devices. */
 bool wml_ort_devices(struct wml_ort *o, const struct wml_ort_device **out, size_t *n, struct wml_err *err);
-/* The value of a metadata key, or NULL. */
-const char *wml_pair_find(const struct wml_pair *p, size_t n, const char *key);
 /* Fine when that file is registered already, under whatever name. */
 bool wml_ort_register(struct wml_ort *o, const char *name, const char *library, struct wml_err *err);
 /* The name under which this file is registered, or NULL. */

@@ -78,6 +78,15 @@ void wml_path_join(struct wml_buf *out, struct wml_str dir, struct wml_str name)
     wml_buf_str(out, name);
 }
 
+const char *wml_path_in(struct wml_arena *a, const char *dir, const char *name)
+{
+    struct wml_buf path = {0};
+    wml_path_join(&path, wml_str(dir), wml_str(name));
+    const char *copy = wml_arena_cstr(a, wml_buf_view(&path));
+    wml_buf_release(&path);
+    return copy;
+}
+
 void wml_path_normal(struct wml_buf *out, struct wml_str p)
 {
     size_t d = drive(p), at = d, floor;

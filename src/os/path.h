@@ -3,6 +3,7 @@
 #ifndef WML_OS_PATH_H
 #define WML_OS_PATH_H
 
+#include "base/arena.h"
 #include "base/str.h"
 
 bool wml_path_is_absolute(struct wml_str p);
@@ -13,6 +14,8 @@ struct wml_str wml_path_ext(struct wml_str p);
 struct wml_str wml_path_stem(struct wml_str p);
 /* dir/name; name alone when it is absolute or dir is empty or ".". */
 void wml_path_join(struct wml_buf *out, struct wml_str dir, struct wml_str name);
+/* The same as a string of the arena. */
+const char *wml_path_in(struct wml_arena *a, const char *dir, const char *name);
 /* Without "." and inner ".." parts. */
 void wml_path_normal(struct wml_buf *out, struct wml_str p);
 /* Absolute and normal; asks for the current folder. */

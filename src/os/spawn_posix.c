@@ -1,6 +1,6 @@
 /* Child processes on POSIX: one poll loop over stdin, output, channel and the child's end. Between fork
  * and exec only async-signal-safe calls are made; everything they need is prepared before. */
-#include "os/spawn.h"
+#include "os/spawn_hear.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 extern char **environ;
 
 /* READS bounds one round, so that a child that never stops writing cannot keep us from the clock. */
-enum { CHANNEL_FD = 3, DRAIN_MS = 200, CANCEL_POLL_MS = 50, READS = 64, LINE_MAX_BYTES = 1 << 20 };
+enum { CHANNEL_FD = 3, DRAIN_MS = 200, CANCEL_POLL_MS = 50, READS = 64 };
 #define CHANNEL_ENV "WINML_CHANNEL"
 
 struct child {
@@ -33,7 +33,7 @@ struct child {
     struct wml_str input;       /* what the child is being fed with */
     struct wml_buf line, more;
     uint64_t deadline; /* 0: none */
-    uint64_t heard_ns, quiet_ns; /* last word; silence that was told */
+    struct wml_spawn_silence silence;
     bool ended;
 };
 
@@ -164,15 +164,6 @@ static void feed(struct child *c)
     c->fed = 0;
 }
 
-/* Once more than `limit` bytes are there, the newest `keep` stay. */
-static void keep_tail(struct wml_buf *b, size_t keep, size_t limit)
-{
-    if (b->len <= limit) return;
-    memmove(b->ptr, b->ptr + (b->len - keep), keep);
-    b->len = keep;
-    b->ptr[keep] = 0;
-}
-
 static void hear_output(struct child *c)
 {
     char piece[8192];
@@ -180,25 +171,10 @@ static void hear_output(struct child *c)
     size_t keep = c->s->keep_output ? c->s->keep_output : 65536;
     for (int i = 0; i < READS && (n = read(c->out, piece, sizeof piece)) > 0; i++) {
         wml_buf_add(&c->result->output, piece, (size_t)n);
-        keep_tail(&c->result->output, keep, 2 * keep);
+        wml_spawn_keep_tail(&c->result->output, keep, 2 * keep);
         if (c->s->echo_output) wml_term_write(2, (struct wml_str){piece, (size_t)n});
     }
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) shut(&c->out);
-}
-
-static void say_lines(struct child *c)
-{
-    size_t at = 0;
-    for (size_t i = 0; i < c->line.len; i++) {
-        if (c->line.ptr[i] != '\n') continue;
-        struct wml_str line = {c->line.ptr + at, i - at};
-        uint64_t ms = c->hooks->on_line ? c->hooks->on_line(c->hooks->arg, line) : 0;
-        if (ms) c->deadline = wml_now_ns() + ms * 1000000;
-        at = i + 1;
-    }
-    if (!at) return;
-    memmove(c->line.ptr, c->line.ptr + at, c->line.len - at);
-    c->line.len -= at;
 }
 
 static void hear_channel(struct child *c)
@@ -207,9 +183,8 @@ static void hear_channel(struct child *c)
     ssize_t n = 1;
     for (int i = 0; i < READS && (n = read(c->channel, piece, sizeof piece)) > 0; i++) {
         wml_buf_add(&c->line, piece, (size_t)n);
-        say_lines(c);
-        c->heard_ns = wml_now_ns();
-        if (c->line.len > LINE_MAX_BYTES) wml_buf_clear(&c->line); /* no line of ours is that long */
+        wml_spawn_say_lines(&c->line, c->hooks, &c->deadline);
+        c->silence.heard_ns = wml_now_ns();
     }
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) shut(&c->channel);
 }
@@ -254,16 +229,6 @@ static void listen_once(struct child *c, int limit_ms)
     if (p[2].revents && c->channel >= 0) hear_channel(c);
 }
 
-/* Looked at once a second at least, since nobody waits longer than that. */
-static void tell_quiet(struct child *c)
-{
-    uint64_t now = wml_now_ns(), each = c->hooks->quiet_ms * 1000000;
-    if (!c->heard_ns || c->quiet_ns < c->heard_ns) c->quiet_ns = c->heard_ns = c->heard_ns ? c->heard_ns : now;
-    if (!each || !c->hooks->on_quiet || now - c->quiet_ns < each) return;
-    c->quiet_ns = now;
-    c->hooks->on_quiet(c->hooks->arg, (now - c->heard_ns) / 1000000);
-}
-
 static int wait_limit(const struct child *c)
 {
     uint64_t limit = c->hooks->cancel || c->pidfd < 0 ? CANCEL_POLL_MS : 1000, now = wml_now_ns();
@@ -281,7 +246,7 @@ static void attend(struct child *c)
     while (!c->ended) {
         listen_once(c, wait_limit(c));
         reap(c);
-        tell_quiet(c);
+        wml_spawn_tell_quiet(&c->silence, c->hooks);
         if (c->ended || c->result->how != WML_CHILD_RUNNING) continue;
         if (c->hooks->cancel && atomic_load(c->hooks->cancel)) stop(c, WML_CHILD_CANCEL);
         else if (c->deadline && wml_now_ns() >= c->deadline) stop(c, WML_CHILD_TIMEOUT);
@@ -305,7 +270,7 @@ bool wml_child_run(const struct wml_spawn *s, const struct wml_child_hooks *hook
         if (hooks->timeout_ms) c.deadline = wml_now_ns() + hooks->timeout_ms * 1000000;
         attend(&c);
         size_t keep = s->keep_output ? s->keep_output : 65536;
-        keep_tail(&result->output, keep, keep);
+        wml_spawn_keep_tail(&result->output, keep, keep);
     }
     shut(&c.in);
     shut(&c.out);

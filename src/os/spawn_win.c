@@ -1,6 +1,6 @@
 /* Child processes on Windows: a Job object that dies with us, a list of the handles that the child inherits,
  * and a thread per pipe, since anonymous pipes cannot be waited for. The calling thread does the rest. */
-#include "os/spawn.h"
+#include "os/spawn_hear.h"
 
 #include <inttypes.h>
 #include <process.h>
@@ -14,7 +14,7 @@
 #include <windows.h>
 #include <psapi.h>
 
-enum { DRAIN_MS = 200, CANCEL_POLL_MS = 50, LINE_MAX_BYTES = 1 << 20, PENDING_MAX = 8 << 20 };
+enum { DRAIN_MS = 200, CANCEL_POLL_MS = 50, PENDING_MAX = 8 << 20 };
 
 /* Our end of one pipe and the thread that serves it. */
 struct stream {
@@ -36,7 +36,7 @@ struct child {
     struct wml_child_result *result;
     struct wml_buf line, taken;
     uint64_t deadline; /* 0: none */
-    uint64_t heard_ns, quiet_ns; /* last word; silence that was told */
+    struct wml_spawn_silence silence;
 };
 
 static void shut(HANDLE *h)
@@ -160,32 +160,6 @@ static void take(struct child *c, struct stream *s)
     ReleaseSRWLockExclusive(&c->lock);
 }
 
-/* Once more than `limit` bytes are there, the newest `keep` stay. */
-static void keep_tail(struct wml_buf *b, size_t keep, size_t limit)
-{
-    if (b->len <= limit) return;
-    memmove(b->ptr, b->ptr + (b->len - keep), keep);
-    b->len = keep;
-    b->ptr[keep] = 0;
-}
-
-static void say_lines(struct child *c)
-{
-    size_t at = 0;
-    for (size_t i = 0; i < c->line.len; i++) {
-        if (c->line.ptr[i] != '\n') continue;
-        struct wml_str line = {c->line.ptr + at, i - at};
-        uint64_t ms = c->hooks->on_line ? c->hooks->on_line(c->hooks->arg, line) : 0;
-        if (ms) c->deadline = wml_now_ns() + ms * 1000000;
-        at = i + 1;
-    }
-    if (at) {
-        memmove(c->line.ptr, c->line.ptr + at, c->line.len - at);
-        c->line.len -= at;
-    }
-    if (c->line.len > LINE_MAX_BYTES) wml_buf_clear(&c->line); /* no line of ours is that long */
-}
-
 static void hear(struct child *c)
 {
     size_t keep = c->s->keep_output ? c->s->keep_output : 65536;
@@ -193,13 +167,13 @@ static void hear(struct child *c)
     if (c->taken.len) {
         if (c->s->echo_output) wml_term_write(2, wml_buf_view(&c->taken));
         wml_buf_str(&c->result->output, wml_buf_view(&c->taken));
-        keep_tail(&c->result->output, keep, 2 * keep);
+        wml_spawn_keep_tail(&c->result->output, keep, 2 * keep);
     }
     take(c, &c->channel);
     if (c->taken.len) {
         wml_buf_str(&c->line, wml_buf_view(&c->taken));
-        say_lines(c);
-        c->heard_ns = wml_now_ns();
+        wml_spawn_say_lines(&c->line, c->hooks, &c->deadline);
+        c->silence.heard_ns = wml_now_ns();
     }
 }
 
@@ -220,16 +194,6 @@ static void stop(struct child *c, enum wml_child_how how)
     c->result->how = how;
     TerminateJobObject(c->job, 1);
     c->deadline = 0;
-}
-
-/* Looked at once a second at least, since nobody waits longer than that. */
-static void tell_quiet(struct child *c)
-{
-    uint64_t now = wml_now_ns(), each = c->hooks->quiet_ms * 1000000;
-    if (!c->heard_ns || c->quiet_ns < c->heard_ns) c->quiet_ns = c->heard_ns = c->heard_ns ? c->heard_ns : now;
-    if (!each || !c->hooks->on_quiet || now - c->quiet_ns < each) return;
-    c->quiet_ns = now;
-    c->hooks->on_quiet(c->hooks->arg, (now - c->heard_ns) / 1000000);
 }
 
 static DWORD wait_limit(const struct child *c)
@@ -264,7 +228,7 @@ static void attend(struct child *c)
     while (WaitForMultipleObjects(2, both, FALSE, wait_limit(c)) != WAIT_OBJECT_0) {
         hear(c);
         feed(c);
-        tell_quiet(c);
+        wml_spawn_tell_quiet(&c->silence, c->hooks);
         note_memory(c);
         if (c->result->how != WML_CHILD_RUNNING) continue;
         if (c->hooks->cancel && atomic_load(c->hooks->cancel)) stop(c, WML_CHILD_CANCEL);
@@ -301,7 +265,7 @@ bool wml_child_run(const struct wml_spawn *s, const struct wml_child_hooks *hook
     end_stream(&c.channel);
     if (ok) hear(&c);
     size_t keep = s->keep_output ? s->keep_output : 65536;
-    keep_tail(&result->output, keep, keep);
+    wml_spawn_keep_tail(&result->output, keep, keep);
     shut(&c.process.hThread);
     shut(&c.process.hProcess);
     shut(&c.job);

@@ -6,6 +6,8 @@
 #ifndef WML_TEXT_JSON_H
 #define WML_TEXT_JSON_H
 
+#include "base/arena.h"
+#include "base/pair.h"
 #include "base/str.h"
 
 struct wml_json_doc;
@@ -48,6 +50,8 @@ double wml_json_get_num(const struct wml_json_val *object, const char *key, doub
 bool wml_json_get_bool(const struct wml_json_val *object, const char *key, bool fallback);
 /* The value as compact JSON text. */
 void wml_json_print(const struct wml_json_val *v, struct wml_buf *out);
+/* The members of an object whose values are strings, in the arena; gives their number. */
+size_t wml_json_pairs(const struct wml_json_val *object, struct wml_arena *arena, struct wml_pair **out);
 
 struct wml_json { /* the writer; zero but for out */
     struct wml_buf *out;
@@ -74,5 +78,7 @@ void wml_json_put_bool(struct wml_json *j, bool v);
 void wml_json_put_null(struct wml_json *j);
 void wml_json_put_raw(struct wml_json *j, struct wml_str json); /* already JSON */
 void wml_json_put_val(struct wml_json *j, const struct wml_json_val *v);
+/* {"key":"value",...} */
+void wml_json_put_pairs(struct wml_json *j, const struct wml_pair *p, size_t n);
 
 #endif

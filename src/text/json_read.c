@@ -244,3 +244,15 @@ void wml_json_print(const struct wml_json_val *v, struct wml_buf *out)
     struct wml_json j = {.out = out};
     wml_json_put_val(&j, v);
 }
+
+size_t wml_json_pairs(const struct wml_json_val *object, struct wml_arena *arena, struct wml_pair **out)
+{
+    struct wml_json_iter it = {0};
+    struct wml_str key;
+    const struct wml_json_val *v;
+    size_t n = 0;
+    *out = WML_NEW_ARRAY(arena, struct wml_pair, wml_json_len(object) + 1);
+    while (wml_json_next(object, &it, &key, &v))
+        (*out)[n++] = (struct wml_pair){wml_arena_cstr(arena, key), wml_arena_cstr(arena, wml_json_str(v))};
+    return n;
+}

@@ -173,3 +173,13 @@ void wml_json_put_raw(struct wml_json *j, struct wml_str json)
     lead(j);
     wml_buf_str(j->out, json);
 }
+
+void wml_json_put_pairs(struct wml_json *j, const struct wml_pair *p, size_t n)
+{
+    wml_json_begin(j, '{');
+    for (size_t i = 0; i < n; i++) {
+        wml_json_key(j, p[i].key);
+        wml_json_put_cstr(j, p[i].value);
+    }
+    wml_json_end(j, '}');
+}

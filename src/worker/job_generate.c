@@ -96,18 +96,46 @@ static void put_load(struct wml_json *j, const struct generate *g)
     wml_json_put_cstr(j, g->io->cx->ort ? wml_ort_info(g->io->cx->ort).version : NULL);
 }
 
+/* An event with one member, whose value comes between. */
+struct event { struct wml_buf text; struct wml_json json; };
+
+static struct wml_json *begin_event(struct event *e, const char *key)
+{
+    *e = (struct event){.json.out = &e->text};
+    wml_json_begin(&e->json, '{');
+    wml_json_key(&e->json, key);
+    return &e->json;
+}
+
+static void end_event(struct event *e, struct wml_job_io *io)
+{
+    wml_json_end(&e->json, '}');
+    wml_job_event(io, wml_buf_view(&e->text));
+    wml_buf_release(&e->text);
+}
+
+static void tell_text(struct generate *g, const char *key, struct wml_str text)
+{
+    struct event e;
+    wml_json_put_str(begin_event(&e, key), text);
+    end_event(&e, g->io);
+}
+
+static void tell_turn(struct generate *g)
+{
+    struct event e;
+    wml_json_put_bool(begin_event(&e, "turn"), true);
+    end_event(&e, g->io);
+}
+
 static void tell_load(struct generate *g)
 {
-    struct wml_buf event = {0};
-    struct wml_json j = {.out = &event};
-    wml_json_begin(&j, '{');
-    wml_json_key(&j, "load");
-    wml_json_begin(&j, '{');
-    put_load(&j, g);
-    wml_json_end(&j, '}');
-    wml_json_end(&j, '}');
-    wml_job_event(g->io, wml_buf_view(&event));
-    wml_buf_release(&event);
+    struct event e;
+    struct wml_json *j = begin_event(&e, "load");
+    wml_json_begin(j, '{');
+    put_load(j, g);
+    wml_json_end(j, '}');
+    end_event(&e, g->io);
 }
 
 static bool load(struct generate *g, struct wml_err *err)
@@ -125,14 +153,30 @@ static bool load(struct generate *g, struct wml_err *err)
     return true;
 }
 
-static void put_message(struct wml_json *j, const char *role, struct wml_str content)
+struct turn { struct wml_str role, content; };
+struct talk { WML_VEC(struct turn) turn; };
+
+static void say(struct generate *g, struct talk *t, const char *role, struct wml_str content)
 {
-    wml_json_begin(j, '{');
-    wml_json_key(j, "role");
-    wml_json_put_cstr(j, role);
-    wml_json_key(j, "content");
-    wml_json_put_str(j, content);
-    wml_json_end(j, '}');
+    struct turn turn = {wml_str(role), wml_arena_str(&g->arena, content)};
+    WML_PUSH_IN(&g->arena, &t->turn, turn);
+}
+
+static void put_talk(struct generate *g, const struct talk *t)
+{
+    struct wml_json j = {.out = &g->messages};
+    wml_buf_clear(&g->messages);
+    wml_json_begin(&j, '[');
+    for (size_t i = 0; i < t->turn.len; i++) {
+        wml_json_begin(&j, '{');
+        wml_json_key(&j, "role");
+        wml_json_put_str(&j, t->turn.at[i].role);
+        wml_json_key(&j, "content");
+        wml_json_put_str(&j, t->turn.at[i].content);
+        wml_json_end(&j, '}');
+    }
+    wml_json_end(&j, ']');
+    g->ask.messages = wml_buf_view(&g->messages);
 }
 
 static bool note_token(void *arg, struct wml_str text, double ms)
@@ -141,16 +185,7 @@ static bool note_token(void *arg, struct wml_str text, double ms)
     char item[WML_LIVE_TEXT];
     uint64_t now = wml_now_ns();
     g->tokens++;
-    if (g->stream && text.len) {
-        struct wml_buf event = {0};
-        struct wml_json j = {.out = &event};
-        wml_json_begin(&j, '{');
-        wml_json_key(&j, "token");
-        wml_json_put_str(&j, text);
-        wml_json_end(&j, '}');
-        wml_job_event(g->io, wml_buf_view(&event));
-        wml_buf_release(&event);
-    }
+    if (g->stream && text.len) tell_text(g, "token", text);
     if (g->stream || now - g->noted < NOTE_NS) return true;
     g->noted = now;
     bool timed = g->done >= g->n_warmup;
@@ -164,7 +199,7 @@ static bool prepare(struct generate *g, struct wml_err *err)
 {
     const struct wml_json_val *r = g->request, *search = wml_json_get(r, "search");
     struct wml_str prompt = wml_json_get_str(r, "prompt"), system = wml_json_get_str(r, "system"), file = wml_json_get_str(r, "template");
-    struct wml_json j = {.out = &g->messages};
+    struct talk t = {0};
     g->ask = (struct wml_genai_request){
         .prompt = prompt, .max_new_tokens = (size_t)wml_json_get_int(r, "max_new_tokens", 128),
         .context_length = wml_json_get_int(r, "context_length", 0), .whole_context = wml_json_get_bool(r, "whole_context", false),
@@ -178,11 +213,9 @@ static bool prepare(struct generate *g, struct wml_err *err)
     g->stream = wml_json_get_bool(r, "stream", false);
     g->chat = wml_json_get_bool(r, "chat", false);
     if (!wml_json_get_bool(r, "apply_template", true)) return true;
-    wml_json_begin(&j, '[');
-    if (system.len) put_message(&j, "system", system);
-    put_message(&j, "user", prompt);
-    wml_json_end(&j, ']');
-    g->ask.messages = wml_buf_view(&g->messages);
+    if (system.len) say(g, &t, "system", system);
+    say(g, &t, "user", prompt);
+    put_talk(g, &t);
     if (!file.len) return true;
     if (!wml_file_read(wml_arena_cstr(&g->arena, file), TEMPLATE_MAX, &g->template, err)) return false;
     g->ask.template = wml_buf_text(&g->template);
@@ -191,40 +224,34 @@ static bool prepare(struct generate *g, struct wml_err *err)
 
 static void tell_request(struct generate *g, const struct wml_genai_sample *s, bool timed)
 {
-    struct wml_buf event = {0};
-    struct wml_json j = {.out = &event};
-    wml_json_begin(&j, '{');
-    wml_json_key(&j, "request");
-    wml_json_begin(&j, '{');
-    wml_json_key(&j, "kind");
-    wml_json_put_cstr(&j, timed ? "timed" : "warmup");
-    wml_json_key(&j, "prompt_tokens");
-    wml_json_put_uint(&j, s->prompt_tokens);
-    wml_json_key(&j, "generated_tokens");
-    wml_json_put_uint(&j, s->decode_ms.len + 1);
-    put_ms(&j, "template", s->template_ms);
-    put_ms(&j, "tokenize", s->tokenize_ms);
-    put_ms(&j, "create", s->create_ms);
-    put_ms(&j, "prefill", s->prefill_ms);
-    put_ms(&j, "first_token", s->first_token_ms);
-    wml_json_key(&j, "decode");
-    wml_json_begin(&j, '[');
-    for (size_t i = 0; i < s->decode_ms.len; i++) wml_json_put_fixed(&j, s->decode_ms.at[i], 6);
-    wml_json_end(&j, ']');
-    put_ms(&j, "fetch", s->fetch_ms);
-    put_ms(&j, "detokenize", s->detokenize_ms);
+    struct event e;
+    struct wml_json *j = begin_event(&e, "request");
+    wml_json_begin(j, '{');
+    wml_json_key(j, "kind");
+    wml_json_put_cstr(j, timed ? "timed" : "warmup");
+    wml_json_key(j, "prompt_tokens");
+    wml_json_put_uint(j, s->prompt_tokens);
+    put_ms(j, "template", s->template_ms);
+    put_ms(j, "tokenize", s->tokenize_ms);
+    put_ms(j, "create", s->create_ms);
+    put_ms(j, "prefill", s->prefill_ms);
+    put_ms(j, "first_token", s->first_token_ms);
+    wml_json_key(j, "decode");
+    wml_json_begin(j, '[');
+    for (size_t i = 0; i < s->decode_ms.len; i++) wml_json_put_fixed(j, s->decode_ms.at[i], 6);
+    wml_json_end(j, ']');
+    put_ms(j, "fetch", s->fetch_ms);
+    put_ms(j, "detokenize", s->detokenize_ms);
     if (!g->done || g->chat) {
-        wml_json_key(&j, "tokens");
-        wml_json_begin(&j, '[');
-        for (size_t i = 0; i < s->token.len; i++) wml_json_put_int(&j, s->token.at[i]);
-        wml_json_end(&j, ']');
-        wml_json_key(&j, "text");
-        wml_json_put_str(&j, wml_buf_view(&s->text));
+        wml_json_key(j, "tokens");
+        wml_json_begin(j, '[');
+        for (size_t i = 0; i < s->token.len; i++) wml_json_put_int(j, s->token.at[i]);
+        wml_json_end(j, ']');
+        wml_json_key(j, "text");
+        wml_json_put_str(j, wml_buf_view(&s->text));
     }
-    wml_json_end(&j, '}');
-    wml_json_end(&j, '}');
-    wml_job_event(g->io, wml_buf_view(&event));
-    wml_buf_release(&event);
+    wml_json_end(j, '}');
+    end_event(&e, g->io);
 }
 
 static bool run(struct generate *g, struct wml_err *err)
@@ -249,41 +276,6 @@ static bool run(struct generate *g, struct wml_err *err)
 
 /* --- chat --- */
 
-struct turn { struct wml_str role, content; };
-struct talk { WML_VEC(struct turn) turn; };
-
-static void say(struct generate *g, struct talk *t, const char *role, struct wml_str content)
-{
-    struct turn turn = {wml_str(role), wml_arena_str(&g->arena, content)};
-    WML_PUSH_IN(&g->arena, &t->turn, turn);
-}
-
-static void put_talk(struct generate *g, const struct talk *t)
-{
-    struct wml_json j = {.out = &g->messages};
-    wml_buf_clear(&g->messages);
-    wml_json_begin(&j, '[');
-    for (size_t i = 0; i < t->turn.len; i++) {
-        const char *role = t->turn.at[i].role.ptr;
-        put_message(&j, role, t->turn.at[i].content);
-    }
-    wml_json_end(&j, ']');
-    g->ask.messages = wml_buf_view(&g->messages);
-}
-
-static void tell_word(struct generate *g, const char *key, const char *text)
-{
-    struct wml_buf event = {0};
-    struct wml_json j = {.out = &event};
-    wml_json_begin(&j, '{');
-    wml_json_key(&j, key);
-    if (text) wml_json_put_cstr(&j, text);
-    else wml_json_put_bool(&j, true);
-    wml_json_end(&j, '}');
-    wml_job_event(g->io, wml_buf_view(&event));
-    wml_buf_release(&event);
-}
-
 /* A question without an answer is forgotten: it may be what is wrong. */
 static void answer(struct generate *g, struct talk *t, struct wml_str prompt)
 {
@@ -301,7 +293,7 @@ static void answer(struct generate *g, struct talk *t, struct wml_str prompt)
         g->done++;
     } else {
         t->turn.len--;
-        tell_word(g, "trouble", err.msg);
+        tell_text(g, "trouble", wml_str(err.msg));
     }
     wml_genai_sample_release(&s);
 }
@@ -315,7 +307,7 @@ static bool chat(struct generate *g)
     for (;;) {
         struct wml_json_doc *doc = NULL;
         struct wml_err ignored = {0};
-        tell_word(g, "turn", NULL);
+        tell_turn(g);
         if (!wml_job_hear(g->io, &line)) break;
         if (wml_json_parse(wml_buf_view(&line), &doc, &ignored)) answer(g, &t, wml_json_get_str(wml_json_root(doc), "prompt"));
         wml_json_free(doc);

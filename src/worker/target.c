@@ -14,31 +14,21 @@ void wml_target_spec_put(struct wml_json *j, const struct wml_target_spec *s)
     wml_json_key(j, "compile");
     wml_json_put_bool(j, s->for_compile);
     wml_json_key(j, "options");
-    wml_json_begin(j, '{');
-    for (size_t i = 0; i < s->n_options; i++) {
-        wml_json_key(j, s->option[i].key);
-        wml_json_put_cstr(j, s->option[i].value);
-    }
-    wml_json_end(j, '}');
+    wml_json_put_pairs(j, s->option, s->n_options);
     wml_json_end(j, '}');
 }
 
 void wml_target_spec_get(const struct wml_json_val *request, struct wml_arena *arena,
                          struct wml_target_spec *out)
 {
-    const struct wml_json_val *t = wml_json_get(request, "target"), *options = wml_json_get(t, "options");
-    struct wml_str ep = wml_json_get_str(t, "ep"), device = wml_json_get_str(t, "device"), key;
-    struct wml_pair *pair = WML_NEW_ARRAY(arena, struct wml_pair, wml_json_len(options) + 1);
-    struct wml_json_iter it = {0};
-    const struct wml_json_val *value;
+    const struct wml_json_val *t = wml_json_get(request, "target");
+    struct wml_str ep = wml_json_get_str(t, "ep"), device = wml_json_get_str(t, "device");
+    struct wml_pair *pair;
     *out = (struct wml_target_spec){0};
     if (ep.len) out->ep = wml_arena_cstr(arena, ep);
     if (device.len) out->device = wml_arena_cstr(arena, device);
     out->for_compile = wml_json_get_bool(t, "compile", false);
-    while (wml_json_next(options, &it, &key, &value)) {
-        struct wml_str text = wml_json_str(value);
-        pair[out->n_options++] = (struct wml_pair){wml_arena_cstr(arena, key), wml_arena_cstr(arena, text)};
-    }
+    out->n_options = wml_json_pairs(wml_json_get(t, "options"), arena, &pair);
     out->option = pair;
 }
 
@@ -62,12 +52,7 @@ void wml_target_put(struct wml_json *j, const struct wml_target *t, const struct
     wml_json_key(j, "ep_version");
     wml_json_put_cstr(j, t->ep_version);
     wml_json_key(j, "options");
-    wml_json_begin(j, '{');
-    for (size_t i = 0; i < t->n_options; i++) {
-        wml_json_key(j, t->option[i].key);
-        wml_json_put_cstr(j, t->option[i].value);
-    }
-    wml_json_end(j, '}');
+    wml_json_put_pairs(j, t->option, t->n_options);
     wml_json_key(j, "ort_version");
     wml_json_put_cstr(j, info.version);
     wml_json_key(j, "ort_path");
