@@ -58,6 +58,17 @@ static void put_into_group(struct wml_genai_run *r, struct groups *gs, size_t st
     g->stage[g->n++] = stage;
 }
 
+static void say(struct wml_genai_run *r, const struct wml_genai_stage *s)
+{
+    const char *name = r->bundle.stage[s->index].name;
+    if (strcmp(s->status, "salvaged") == 0)
+        wml_genai_warn(r, "stage '%s': the compiler's process ended with %s, but its finished result was kept", name, s->exit);
+    else if (strcmp(s->status, "compiled") == 0 || strcmp(s->status, "cached") == 0)
+        wml_log(r->cx, WML_LOG_INFO, "stage '%s': %s for %s", name, s->status, s->ep);
+    else
+        wml_genai_warn(r, "stage '%s' is not compiled and runs from its source: %s", name, s->note ? s->note : s->status);
+}
+
 static void find_groups(struct wml_genai_run *r, struct groups *gs)
 {
     for (size_t i = 0; i < r->bundle.n_stages; i++) {
@@ -66,12 +77,19 @@ static void find_groups(struct wml_genai_run *r, struct groups *gs)
         struct wml_err err = {0};
         if (!p || !s->source || !*s->source) continue;
         if (s->n_providers > 1 || !p->ep || !p->ep->compiles || !wml_genai_target_of(r, p->ep)) {
-            note(r, i, p, "skipped")->note = s->n_providers > 1 ? "it names several EPs" : p->ep && p->ep->compiles ? "the EP cannot be had here" : "the EP does not compile";
+            struct wml_genai_stage *skipped = note(r, i, p, "skipped");
+            skipped->note = s->n_providers > 1 ? "it names several EPs" : p->ep && p->ep->compiles ? "the EP cannot be had here" : "the EP does not compile";
+            say(r, skipped);
             continue;
         }
         int plain = look(r, i, &err);
         if (plain > 0) put_into_group(r, gs, i, p);
-        else note(r, i, p, plain ? "failed" : "precompiled")->note = plain ? wml_arena_cstr(&r->arena, wml_str(err.msg)) : NULL;
+        else if (!plain) note(r, i, p, "precompiled");
+        else {
+            struct wml_genai_stage *unread = note(r, i, p, "failed");
+            unread->note = wml_arena_cstr(&r->arena, wml_str(err.msg));
+            say(r, unread);
+        }
     }
 }
 
@@ -119,17 +137,6 @@ static void drop(struct wml_genai_run *r, const struct wml_genai_group *g, size_
     const char *artifact = wml_genai_artifact(r, stage, g->provider);
     wml_file_remove(wml_path_in(&r->arena, temp, artifact));
     wml_file_remove(wml_genai_meta_path(r, temp, artifact));
-}
-
-static void say(struct wml_genai_run *r, const struct wml_genai_stage *s)
-{
-    const char *name = r->bundle.stage[s->index].name;
-    if (strcmp(s->status, "salvaged") == 0)
-        wml_genai_warn(r, "stage '%s': the compiler's process ended with %s, but its finished result was kept", name, s->exit);
-    else if (strcmp(s->status, "compiled") == 0 || strcmp(s->status, "cached") == 0)
-        wml_log(r->cx, WML_LOG_INFO, "stage '%s': %s for %s", name, s->status, s->ep);
-    else
-        wml_genai_warn(r, "stage '%s' is not compiled and runs from its source: %s", name, s->note ? s->note : s->status);
 }
 
 static void record(struct wml_genai_run *r, const struct wml_genai_group *g, const struct wml_compile_run *c, bool ok, double ms,
@@ -294,8 +301,6 @@ bool wml_genai_compile(struct wml_genai_run *r, bool anew, struct wml_err *err)
     bool ok = !gs.v.len || (lock(r, &held, err) && make(r, &gs, anew, err));
     wml_lock_release(&held);
     if (r->stage.len) qsort(r->stage.at, r->stage.len, sizeof *r->stage.at, by_stage);
-    for (size_t i = 0; i < r->stage.len; i++)
-        if (strcmp(r->stage.at[i].status, "skipped") == 0) say(r, &r->stage.at[i]);
     if (ok && !r->stage.len) wml_log(r->cx, WML_LOG_WARN, "--compile: all stages run on the CPU, so there is nothing to compile");
     r->compile_ms = (double)(wml_now_ns() - start) / 1e6;
     wml_end_progress(r->cx);

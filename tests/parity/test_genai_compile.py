@@ -134,6 +134,14 @@ def test_compiled_source(perf, bundle, winml):
     assert tokens(r) == WANT and statuses(r) == {"context": "precompiled", "iterator": "compiled"}
 
 
+def test_source_that_cannot_be_read_is_told(perf, bundle):
+    with open(f"{bundle}/iter.onnx", "wb") as f:
+        f.write(b"junk")
+    r = perf(bundle, "--compile")
+    assert r.code == 3 and "stage 'iterator' is not compiled and runs from its source: " in r.err
+    assert statuses(r) == {"context": "compiled", "iterator": "failed"} and "iter.onnx" in stages(r)["iterator"]["note"]
+
+
 def test_inspect(perf, winml, bundle):
     """Before and after compiling, and with a file gone."""
     def look(folder):
