@@ -61,6 +61,8 @@ static struct wml_str detect(const struct wml_export_source *s, const struct wml
     if (wml_str_ends(wml_json_get_str(s->cfg, "model_type"), "_vision_model")) return WML_STR("image-feature-extraction");
     if (!task) return wml_str(f->task->task);
     if (strcmp(task, "fill-mask") == 0 && wml_json_get_bool(s->cfg, "is_encoder_decoder", false)) task = "text2text-generation";
+    if (strcmp(task, "text-classification") == 0 && !wml_family_task_of(f, wml_str(task)) && wml_family_task_of(f, WML_STR("audio-classification")))
+        task = "audio-classification"; /* classes of sequences are of sound where the family is */
     const bool seen = strcmp(task, "feature-extraction") == 0 && !wml_family_task_of(f, WML_STR("feature-extraction"));
     return seen && wml_family_task_of(f, WML_STR("image-feature-extraction")) ? WML_STR("image-feature-extraction") : wml_str(task);
 }

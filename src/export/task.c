@@ -30,8 +30,7 @@ static const struct {
 static const struct {
     const char *klass, *task;
 } classes[] = {
-    {"Wav2Vec2ForSequenceClassification", "audio-classification"}, {"HubertForSequenceClassification", "audio-classification"},
-    {"WavLMForSequenceClassification", "audio-classification"}, {"*ForAudioClassification", "audio-classification"},
+    {"*ForAudioClassification", "audio-classification"}, {"*ForSpeechClassification", "audio-classification"},
     {"*ForAudioFrameClassification", "audio-frame-classification"}, {"*ForXVector", "audio-xvector"},
     {"*ForCTC", "automatic-speech-recognition"}, {"WhisperForConditionalGeneration", "automatic-speech-recognition"},
     {"*ForDepthEstimation", "depth-estimation"}, {"CLIPModel", "feature-extraction"}, {"SiglipModel", "feature-extraction"},

@@ -141,6 +141,15 @@ size_t wml_cfg_sizes(struct wml_family_job *j, const struct wml_json_val *cfg, c
     return n;
 }
 
+size_t wml_cfg_list(struct wml_family_job *j, const struct wml_json_val *cfg, const char *key, size_t n, const int64_t *fallback,
+                    int64_t *out, size_t max)
+{
+    const size_t said = wml_cfg_sizes(j, cfg, key, out, max);
+    if (said || n > max) return said;
+    memcpy(out, fallback, n * sizeof *out);
+    return n;
+}
+
 void wml_cfg_pair(struct wml_family_job *j, const struct wml_json_val *cfg, const char *key, int64_t fallback, int64_t out[2])
 {
     out[0] = out[1] = fallback > 0 ? fallback : 1;

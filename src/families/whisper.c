@@ -1,5 +1,6 @@
 /* families/whisper.c - Whisper (Radford et al. 2022): BART's modules over a spectrum of sound. One graph takes a whole text
  * ("automatic-speech-recognition"); its parts are an encoder and a decoder that takes one token with a cache. */
+#include "families/audio_tasks.h"
 #include "families/bart_body.h"
 
 static struct wml_bart params(struct wml_family_job *j)
@@ -82,25 +83,13 @@ static void step(struct wml_family_job *j)
     wml_step_outputs(b, &s, words(b, &p, x));
 }
 
-/* The sum of what all layers gave, by shares that are the softmax of "layer_weights". */
-static struct wml_value *weighted(struct wml_nn *b, const struct wml_bart *p, struct wml_value *const *kept)
-{
-    const size_t n = (size_t)p->encoder.layers + 1;
-    struct wml_value *shares = wml_nn_softmax(b, wml_nn_param(b, "layer_weights", WML_DIMS((int64_t)n)), -1), *sum = NULL;
-    for (size_t i = 0; i < n && wml_nn_ok(b); i++) {
-        struct wml_value *part = wml_nn_mul(b, kept[i], wml_nn_pick(b, shares, 0, (int64_t)i));
-        sum = sum ? wml_nn_add(b, sum, part) : part;
-    }
-    return sum;
-}
-
 static void classes(struct wml_family_job *j)
 {
     struct wml_nn *b = j->nn;
     const struct wml_bart p = params(j);
     struct wml_value **kept = WML_NEW_ARRAY(&b->m->arena, struct wml_value *, (size_t)p.encoder.layers + 1);
     struct wml_value *x = encoder(b, &p, frames(j, &p), kept);
-    if (wml_json_get_bool(j->cfg, "use_weighted_layer_sum", false)) x = weighted(b, &p, kept);
+    if (wml_json_get_bool(j->cfg, "use_weighted_layer_sum", false)) x = wml_audio_weighted(b, kept, (size_t)p.encoder.layers + 1);
     x = wml_nn_linear(b, x, "projector", wml_cfg_size(j, j->cfg, "classifier_proj_size", 256));
     x = wml_nn_linear(b, wml_nn_reduce(b, "ReduceMean", x, WML_DIMS(1), false), "classifier", wml_cfg_labels(j, j->cfg));
     wml_nn_output(b, "logits", x);

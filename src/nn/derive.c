@@ -7,8 +7,8 @@ struct job {
     struct wml_nn_recipe recipe;
     enum wml_dtype dtype;
     size_t item;        /* bytes of an element in the checkpoint */
-    size_t rows, inner; /* the source as a matrix: rows by the product of the other axes */
-    size_t second, tail; /* sizes of the second axis and of what is behind it */
+    size_t rows, inner; /* to turn: the source as matrices, each of so many rows and columns */
+    size_t along, tail; /* to scale: sizes of the axis and of what is behind it */
 };
 
 void wml_nn_to_float(enum wml_dtype dtype, const unsigned char *from, size_t n, float *to)
@@ -40,13 +40,21 @@ static void transpose_rows(const struct job *j, const unsigned char *src, size_t
     }
 }
 
+/* Rows [from, to) of the result, counted over all matrices. */
+static void transpose_matrices(const struct job *j, const unsigned char *src, size_t from, size_t to, float *out)
+{
+    while (from < to) {
+        const size_t matrix = from / j->inner, column = from % j->inner;
+        const size_t n = to - from < j->inner - column ? to - from : j->inner - column;
+        transpose_rows(j, src + matrix * j->rows * j->inner * j->item, column, column + n, out);
+        out += n * j->rows;
+        from += n;
+    }
+}
+
 static void scale_elements(const struct job *j, size_t first, size_t n, float *out)
 {
-    const float *s = j->recipe.scale;
-    for (size_t i = 0; i < n; i++) {
-        const size_t at = first + i;
-        out[i] *= s[j->recipe.scale_second ? at / j->tail % j->second : at / j->inner];
-    }
+    for (size_t i = 0; i < n; i++) out[i] *= j->recipe.scale[(first + i) / j->tail % j->along];
 }
 
 static bool produce(const void *arg, struct wml_span src, uint64_t offset, unsigned char *out, size_t n, struct wml_err *err)
@@ -56,7 +64,7 @@ static bool produce(const void *arg, struct wml_span src, uint64_t offset, unsig
     const size_t first = (size_t)(offset / sizeof(float)), count = n / sizeof(float);
     float *to = (float *)(void *)out;
     if (j->recipe.transpose) {
-        transpose_rows(j, src.ptr, first / j->rows, (first + count) / j->rows, to);
+        transpose_matrices(j, src.ptr, first / j->rows, (first + count) / j->rows, to);
         return true;
     }
     wml_nn_to_float(j->dtype, src.ptr + first * j->item, count, to);
@@ -73,18 +81,22 @@ struct wml_tensor *wml_nn_derive(struct wml_nn *b, const struct wml_weight *w, s
         return NULL;
     }
     struct job *j = WML_NEW(&b->m->arena, struct job);
-    *j = (struct job){.recipe = recipe, .dtype = w->dtype, .item = wml_dtype_info(w->dtype)->bits / 8, .rows = 1, .inner = 1,
-                      .second = 1, .tail = 1};
-    if (rank) j->rows = (size_t)dims[0];
-    if (rank > 1) j->second = (size_t)dims[1];
-    for (size_t i = 2; i < rank; i++) j->tail *= (size_t)dims[i];
-    j->inner = j->second * j->tail;
+    *j = (struct job){.recipe = recipe, .dtype = w->dtype, .item = wml_dtype_info(w->dtype)->bits / 8, .along = 1, .tail = 1};
+    size_t count = 1;
+    for (size_t i = 0; i < rank; i++) {
+        count *= (size_t)dims[i];
+        if (i == recipe.axis) j->along = (size_t)dims[i];
+        if (i > recipe.axis) j->tail *= (size_t)dims[i];
+    }
     struct wml_derived *d = WML_NEW(&b->m->arena, struct wml_derived);
-    *d = (struct wml_derived){.source = source, .size = sizeof(float) * j->rows * j->inner, .produce = produce, .arg = j};
-    int64_t turned[2] = {0};
+    *d = (struct wml_derived){.source = source, .size = sizeof(float) * count, .produce = produce, .arg = j};
+    int64_t turned[3] = {0};
     if (recipe.transpose) {
-        turned[0] = dims[1];
-        turned[1] = dims[0];
+        j->rows = (size_t)dims[rank - 2];
+        j->inner = (size_t)dims[rank - 1];
+        turned[0] = dims[0];
+        turned[rank - 2] = dims[rank - 1];
+        turned[rank - 1] = dims[rank - 2];
         dims = turned;
         /* whole rows of the result, about a mebibyte of them: each costs a walk over all rows of the source */
         const size_t row = j->rows * sizeof(float), rows = row < 4 * (size_t)WML_CHUNK ? 4 * (size_t)WML_CHUNK / row : 1;

@@ -6,9 +6,9 @@
 #include "nn/nn.h"
 
 struct wml_nn_recipe { /* zero: only the type changes */
-    bool transpose;     /* of two axes */
-    const float *scale; /* one for every index along the first axis, or the second with scale_second; NULL: none */
-    bool scale_second;
+    bool transpose;     /* of the two last axes of two or three */
+    const float *scale; /* one for every index along `axis`; NULL: none */
+    size_t axis;
 };
 
 /* A float32 tensor of `dims` from `bytes`, elements of dtype in the order that dims has before the transposition. The

@@ -66,11 +66,24 @@ struct wml_value *wml_nn_embedding(struct wml_nn *b, struct wml_value *ids, cons
 
 /* ------------------------------------------------------------ convolutions */
 
-/* Dims of a convolution's weight for the rank of x. */
-static const struct wml_weight *kernel_of(struct wml_nn *b, const struct wml_value *x, int64_t first, int64_t second)
+/* A convolution's weight, checked against the rank of x. */
+static const struct wml_weight *kernel_named(struct wml_nn *b, const struct wml_value *x, const char *name, int64_t first, int64_t second)
 {
     const int64_t dims[WML_NN_MAX_RANK] = {first, second, -1, -1, -1, -1, -1, -1};
-    return wml_nn_need(b, "weight", wml_nn_rank(x), dims);
+    return wml_nn_need(b, name, wml_nn_rank(x), dims);
+}
+
+/* The same as a constant, also where it is stored as direction and length; k: a weight of its shape. */
+static struct wml_value *kernel(struct wml_nn *b, const struct wml_value *x, int64_t first, int64_t second, const struct wml_weight **k)
+{
+    static const char *const parts[][2] = {{"parametrizations.weight.original1", "parametrizations.weight.original0"}, {"weight_v", "weight_g"}};
+    for (size_t i = 0; i < 2 && !wml_nn_has(b, "weight"); i++)
+        if (wml_nn_has(b, parts[i][0])) {
+            *k = kernel_named(b, x, parts[i][0], first, second);
+            return wml_nn_normed(b, *k, kernel_named(b, x, parts[i][1], -1, -1));
+        }
+    *k = kernel_named(b, x, "weight", first, second);
+    return wml_nn_param_of(b, *k);
 }
 
 static const char *conv_class(const struct wml_value *x)
@@ -87,8 +100,9 @@ struct wml_value *wml_nn_conv(struct wml_nn *b, struct wml_value *x, const char 
 {
     if (b->failed || !x) return NULL;
     wml_nn_enter_layer(b, conv_class(x), "%s", name);
-    const struct wml_weight *k = kernel_of(b, x, out, -1);
-    x = wml_nn_conv_node(b, x, wml_nn_param_of(b, k), bias_of(b, k, 0, 1), w);
+    const struct wml_weight *k;
+    struct wml_value *weight = kernel(b, x, out, -1, &k);
+    x = wml_nn_conv_node(b, x, weight, bias_of(b, k, 0, 1), w);
     wml_nn_leave(b);
     return x;
 }
@@ -99,8 +113,9 @@ struct wml_value *wml_nn_conv_transpose(struct wml_nn *b, struct wml_value *x, c
     if (b->failed || !x) return NULL;
     const int64_t groups = w->groups ? w->groups : 1;
     wml_nn_enter_layer(b, "ConvTranspose2d", "%s", name);
-    const struct wml_weight *k = kernel_of(b, x, wml_nn_size(b, x, 1, "the channels of an image"), out < 0 ? -1 : out / groups);
-    x = wml_nn_conv_transpose_node(b, x, wml_nn_param_of(b, k), bias_of(b, k, 1, groups), w);
+    const struct wml_weight *k;
+    struct wml_value *weight = kernel(b, x, wml_nn_size(b, x, 1, "the channels of an image"), out < 0 ? -1 : out / groups, &k);
+    x = wml_nn_conv_transpose_node(b, x, weight, bias_of(b, k, 1, groups), w);
     wml_nn_leave(b);
     return x;
 }
@@ -141,7 +156,7 @@ struct wml_value *wml_nn_conv_bn(struct wml_nn *b, struct wml_value *x, const ch
     struct affine f;
     if (!affine_of(b, bn, eps, out, &f)) return NULL;
     wml_nn_enter_layer(b, conv_class(x), "%s", conv);
-    const struct wml_weight *k = kernel_of(b, x, f.n, -1);
+    const struct wml_weight *k = kernel_named(b, x, "weight", f.n, -1);
     const struct wml_weight *bias = k && wml_nn_has(b, "bias") ? wml_nn_need(b, "bias", WML_DIMS(f.n)) : NULL;
     const float *old = wml_nn_read(b, bias);
     if (old)

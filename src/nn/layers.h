@@ -17,7 +17,8 @@ struct wml_value *wml_nn_linear_in_out(struct wml_nn *b, struct wml_value *x, co
 /* Rows of the table `name`.weight [rows, width]; -1 for any. */
 struct wml_value *wml_nn_embedding(struct wml_nn *b, struct wml_value *ids, const char *name, int64_t rows, int64_t width);
 
-/* Conv1d, 2d by the rank of x: weight [out, in/groups, k...]; the kernel's size is the weight's. out: -1 for any. */
+/* Conv1d, 2d by the rank of x: weight [out, in/groups, k...], or what weight norm makes it of; the kernel's size is the
+ * weight's. out: -1 for any. */
 struct wml_value *wml_nn_conv(struct wml_nn *b, struct wml_value *x, const char *name, int64_t out, const struct wml_nn_window *w);
 struct wml_value *wml_nn_conv_transpose(struct wml_nn *b, struct wml_value *x, const char *name, int64_t out, const struct wml_nn_window *w);
 /* Conv followed by BatchNorm: one Conv, whose weights carry both. */
@@ -26,7 +27,9 @@ struct wml_value *wml_nn_conv_bn(struct wml_nn *b, struct wml_value *x, const ch
 struct wml_value *wml_nn_batch_norm(struct wml_nn *b, struct wml_value *x, const char *name, double eps);
 /* Over the last axis: LayerNormalization, or its parts below opset 17. Without weights in the checkpoint: neither scale nor bias is a failure. */
 struct wml_value *wml_nn_layer_norm(struct wml_nn *b, struct wml_value *x, const char *name, double eps);
-/* Over the channels of [n,c,h,w]: between two Transposes. */
+/* The same without scale and bias. */
+struct wml_value *wml_nn_layer_norm_plain(struct wml_nn *b, struct wml_value *x, const char *name, double eps);
+/* Over the channels of [n,c,...]: between two Transposes. */
 struct wml_value *wml_nn_layer_norm_channels(struct wml_nn *b, struct wml_value *x, const char *name, double eps);
 /* x / sqrt(mean(x^2) + eps) * weight, over the last axis; one_plus: * (1 + weight). */
 struct wml_value *wml_nn_rms_norm(struct wml_nn *b, struct wml_value *x, const char *name, double eps, bool one_plus);

@@ -22,6 +22,13 @@ static struct wml_value *norm_node(struct wml_nn *b, struct wml_value *x, struct
     return wml_nn_out(b, n, WML_F32, &s);
 }
 
+static struct wml_value *all_of(struct wml_nn *b, const char *hint, int64_t n, float v)
+{
+    float *a = WML_NEW_ARRAY(&b->m->arena, float, (size_t)n);
+    for (int64_t i = 0; i < n; i++) a[i] = v;
+    return wml_nn_const(b, hint, WML_F32, 1, &n, a);
+}
+
 struct wml_value *wml_nn_layer_norm(struct wml_nn *b, struct wml_value *x, const char *name, double eps)
 {
     if (b->failed || !x) return NULL;
@@ -34,10 +41,21 @@ struct wml_value *wml_nn_layer_norm(struct wml_nn *b, struct wml_value *x, const
     return x;
 }
 
+struct wml_value *wml_nn_layer_norm_plain(struct wml_nn *b, struct wml_value *x, const char *name, double eps)
+{
+    if (b->failed || !x) return NULL;
+    const int64_t n = wml_nn_size(b, x, -1, "the last axis of a normalised value");
+    wml_nn_enter_layer(b, "LayerNorm", "%s", name);
+    x = norm_node(b, x, all_of(b, "ones", n, 1), NULL, eps);
+    wml_nn_leave(b);
+    return x;
+}
+
 struct wml_value *wml_nn_layer_norm_channels(struct wml_nn *b, struct wml_value *x, const char *name, double eps)
 {
-    x = wml_nn_layer_norm(b, wml_nn_transpose(b, x, "0231"), name, eps);
-    return wml_nn_transpose(b, x, "0312");
+    const bool line = x && wml_nn_rank(x) == 3;
+    x = wml_nn_layer_norm(b, wml_nn_transpose(b, x, line ? "021" : "0231"), name, eps);
+    return wml_nn_transpose(b, x, line ? "021" : "0312");
 }
 
 struct wml_value *wml_nn_rms_norm(struct wml_nn *b, struct wml_value *x, const char *name, double eps, bool one_plus)
@@ -62,6 +80,16 @@ struct wml_value *wml_nn_rms_norm(struct wml_nn *b, struct wml_value *x, const c
     return y;
 }
 
+/* [n,c,...], every channel for itself. */
+static struct wml_value *instance_norm(struct wml_nn *b, struct wml_value *x, struct wml_value *scale, struct wml_value *bias, double eps)
+{
+    if (b->failed || !x || !scale || !bias) return NULL;
+    const struct wml_nn_shape s = wml_nn_shape(x);
+    struct wml_node *n = wml_nn_node(b, "", "InstanceNormalization", 3, (struct wml_value *[]){x, scale, bias});
+    if (n) wml_attr_set_float(n, "epsilon", (float)eps);
+    return wml_nn_out(b, n, WML_F32, &s);
+}
+
 struct wml_value *wml_nn_group_norm(struct wml_nn *b, struct wml_value *x, const char *name, int64_t groups, double eps)
 {
     if (b->failed || !x) return NULL;
@@ -69,15 +97,13 @@ struct wml_value *wml_nn_group_norm(struct wml_nn *b, struct wml_value *x, const
     const int64_t c = wml_nn_size(b, x, 1, "the channels of a normalised value");
     if (groups < 1 || c % groups) return wml_nn_fail(b, WML_E_FORMAT, "%lld channels in %lld groups", (long long)c, (long long)groups);
     wml_nn_enter_layer(b, "GroupNorm", "%s", name);
-    float *unit = WML_NEW_ARRAY(&b->m->arena, float, 2 * (size_t)groups);
-    for (int64_t i = 0; i < groups; i++) unit[i] = 1.0f;
-    struct wml_value *ones = wml_nn_const(b, "ones", WML_F32, 1, &groups, unit);
-    struct wml_value *zeros = wml_nn_const(b, "zeros", WML_F32, 1, &groups, unit + groups);
+    if (groups == c) {
+        x = instance_norm(b, x, wml_nn_param(b, "weight", 1, &c), wml_nn_param(b, "bias", 1, &c), eps);
+        wml_nn_leave(b);
+        return x;
+    }
     struct wml_value *y = wml_nn_reshape(b, x, WML_DIMS(0, groups, -1));
-    const struct wml_nn_shape in_groups = wml_nn_shape(y);
-    struct wml_node *n = wml_nn_node(b, "", "InstanceNormalization", 3, (struct wml_value *[]){y, ones, zeros});
-    if (n) wml_attr_set_float(n, "epsilon", (float)eps);
-    y = wml_nn_out(b, n, WML_F32, &in_groups);
+    y = instance_norm(b, y, all_of(b, "ones", groups, 1), all_of(b, "zeros", groups, 0), eps);
     struct wml_value *back[WML_NN_MAX_RANK];
     for (size_t i = 0; i < s.rank; i++) back[i] = wml_nn_extent(b, x, (int)i);
     y = wml_nn_reshape_to(b, y, s.rank, back, &s);

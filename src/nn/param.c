@@ -1,5 +1,6 @@
 /* nn/param.c - weights of the checkpoint as constants of the graph. */
 #include <inttypes.h>
+#include <math.h>
 #include "nn/derive.h"
 #include "nn/param.h"
 
@@ -151,11 +152,64 @@ struct wml_value *wml_nn_rows(struct wml_nn *b, const struct wml_weight *w, int6
     return wml_nn_param_of(b, wml_nn_part(b, w, from, to));
 }
 
+static bool holds(const struct wml_weight *w, size_t rank, const int64_t *dims)
+{
+    int64_t had = 1, now = 1;
+    for (size_t i = 0; i < w->rank; i++) had *= w->dims[i];
+    for (size_t i = 0; i < rank; i++) now *= dims[i];
+    return had == now;
+}
+
+struct wml_value *wml_nn_turned(struct wml_nn *b, const struct wml_weight *w, int64_t n, int64_t rows, int64_t columns)
+{
+    if (b->failed || !w) return NULL;
+    const int64_t dims[3] = {n, rows, columns};
+    if (!holds(w, 3, dims))
+        return wml_nn_fail(b, WML_E_FORMAT, "weight '%.*s' is not %lld matrices of %lld by %lld", WML_ARG(w->name), (long long)n,
+                           (long long)rows, (long long)columns);
+    const struct wml_str form = wml_arena_fmt(&b->m->arena, ".turned_%lld_%lld", (long long)rows, (long long)columns);
+    return initializer(b, w, form.ptr, w->bytes, 3, dims, (struct wml_nn_recipe){.transpose = true});
+}
+
 struct wml_value *wml_nn_scaled(struct wml_nn *b, const struct wml_weight *w, size_t axis, const float *scale)
 {
     if (b->failed || !w) return NULL;
-    return initializer(b, w, ".scaled", w->bytes, w->rank, w->dims,
-                       (struct wml_nn_recipe){.scale = scale, .scale_second = axis == 1});
+    return initializer(b, w, ".scaled", w->bytes, w->rank, w->dims, (struct wml_nn_recipe){.scale = scale, .axis = axis});
+}
+
+/* The length of every slice along the axis, whose index repeats every along * tail elements; a block at a time. */
+static void slice_lengths(const struct wml_weight *w, size_t along, size_t tail, double *out)
+{
+    enum { BLOCK = 1024 };
+    float block[BLOCK];
+    const size_t item = wml_dtype_info(w->dtype)->bits / 8, n = item ? w->bytes.len / item : 0;
+    for (size_t i = 0; i < along; i++) out[i] = 0;
+    for (size_t first = 0; first < n; first += BLOCK) {
+        const size_t count = n - first < BLOCK ? n - first : BLOCK;
+        wml_nn_to_float(w->dtype, w->bytes.ptr + first * item, count, block);
+        for (size_t i = 0; i < count; i++) out[(first + i) / tail % along] += (double)block[i] * (double)block[i];
+    }
+    for (size_t i = 0; i < along; i++) out[i] = sqrt(out[i]);
+}
+
+struct wml_value *wml_nn_normed(struct wml_nn *b, const struct wml_weight *direction, const struct wml_weight *length)
+{
+    if (b->failed || !direction || !length) return NULL;
+    size_t axis = 0, tail = 1;
+    bool fits = length->rank == direction->rank && length->rank && length->dtype != WML_UNDEFINED;
+    for (size_t i = 0; fits && i < length->rank; i++)
+        if (length->dims[i] != 1) axis = i;
+    for (size_t i = 0; fits && i < length->rank; i++) fits = length->dims[i] == (i == axis ? direction->dims[i] : 1);
+    const int64_t along = fits ? length->dims[axis] : 0;
+    const float *want = along > 0 ? wml_nn_read(b, length) : NULL;
+    if (!want)
+        return wml_nn_fail(b, WML_E_FORMAT, "weight '%.*s' does not hold the lengths of '%.*s'", WML_ARG(length->name), WML_ARG(direction->name));
+    for (size_t i = axis + 1; i < direction->rank; i++) tail *= (size_t)direction->dims[i];
+    double *is = WML_NEW_ARRAY(&b->m->arena, double, (size_t)along);
+    float *scale = WML_NEW_ARRAY(&b->m->arena, float, (size_t)along);
+    slice_lengths(direction, (size_t)along, tail, is);
+    for (int64_t i = 0; i < along; i++) scale[i] = (float)(want[i] / is[i]);
+    return wml_nn_scaled(b, direction, axis, scale);
 }
 
 struct wml_value *wml_nn_reshaped(struct wml_nn *b, const struct wml_weight *w, size_t rank, const int64_t *dims)

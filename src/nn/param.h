@@ -20,8 +20,13 @@ struct wml_value *wml_nn_transposed(struct wml_nn *b, const struct wml_weight *w
 /* A weight that is rows [from, to) along the first axis of another, borrowed; and the same as a constant. */
 const struct wml_weight *wml_nn_part(struct wml_nn *b, const struct wml_weight *w, int64_t from, int64_t to);
 struct wml_value *wml_nn_rows(struct wml_nn *b, const struct wml_weight *w, int64_t from, int64_t to);
-/* Multiplied by scale[i] where i is the index along `axis` (0 or 1); scale lives as long as the model. */
+/* Seen as n matrices [rows, columns], each transposed: [n, columns, rows]. */
+struct wml_value *wml_nn_turned(struct wml_nn *b, const struct wml_weight *w, int64_t n, int64_t rows, int64_t columns);
+/* Multiplied by scale[i] where i is the index along `axis`; scale lives as long as the model. */
 struct wml_value *wml_nn_scaled(struct wml_nn *b, const struct wml_weight *w, size_t axis, const float *scale);
+/* Weight norm (Salimans and Kingma 2016): `direction` with the slices along one axis scaled to the lengths `length`, whose other
+ * axes are 1. */
+struct wml_value *wml_nn_normed(struct wml_nn *b, const struct wml_weight *direction, const struct wml_weight *length);
 /* The same elements in another shape. */
 struct wml_value *wml_nn_reshaped(struct wml_nn *b, const struct wml_weight *w, size_t rank, const int64_t *dims);
 
