@@ -12,7 +12,7 @@ static void window_attrs(struct wml_node *n, const struct wml_nn_window *w, size
     for (size_t i = 0; i < axes; i++) {
         pads[i] = w->pad;
         pads[axes + i] = w->uneven ? w->pad_end : w->pad;
-        strides[i] = or_one(w->stride);
+        strides[i] = or_one(i + 1 == axes && w->last_stride ? w->last_stride : w->stride);
         dilations[i] = or_one(w->dilation);
     }
     wml_attr_set_ints(n, "kernel_shape", axes, kernel);
@@ -54,7 +54,9 @@ struct wml_value *wml_nn_conv_node(struct wml_nn *b, struct wml_value *x, struct
     int64_t kernel[WML_NN_MAX_RANK];
     for (size_t i = 2; i < s.rank; i++) {
         kernel[i - 2] = sw.at[i].size;
-        out.at[i] = slid(s.at[i], sw.at[i].size, w);
+        struct wml_nn_window along = *w;
+        if (i + 1 == s.rank && w->last_stride) along.stride = w->last_stride;
+        out.at[i] = slid(s.at[i], sw.at[i].size, &along);
     }
     if (s.at[1].size >= 0 && s.at[1].size != sw.at[1].size * or_one(w->groups))
         return wml_nn_fail(b, WML_E_FORMAT, "'%.*s' takes %lld channels, but gets %lld", WML_ARG(weight->name),
