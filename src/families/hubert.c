@@ -3,7 +3,7 @@
 
 static struct wml_value *body(struct wml_family_job *j, struct wml_value **keep)
 {
-    const struct wml_speech p = wml_speech_params(j);
+    const struct wml_speech p = wml_speech_params(j, NULL);
     struct wml_value *x = wml_speech_convs(j->nn, &p, wml_speech_input(j));
     x = wml_speech_project(j->nn, &p, x, wml_json_get_bool(j->cfg, "feat_proj_layer_norm", true));
     return wml_speech_encoder(j->nn, &p, x, keep);

@@ -3,18 +3,20 @@
 
 static const double conv_eps = 1e-5; /* of norms whose epsilon no config says */
 
-static void conv_params(struct wml_family_job *j, struct wml_speech *p)
+static void conv_params(struct wml_family_job *j, const struct wml_speech_lists *lists, struct wml_speech *p)
 {
+    static const struct wml_speech_lists usual = {7, {512, 512, 512, 512, 512, 512, 512}, {5, 2, 2, 2, 2, 2, 2}, {10, 3, 3, 3, 3, 2, 2}};
+    const struct wml_speech_lists *d = lists ? lists : &usual;
     const struct wml_json_val *c = j->cfg;
     int64_t kernel[WML_SPEECH_CONVS];
-    p->convs = wml_cfg_list(j, c, "conv_dim", WML_DIMS(512, 512, 512, 512, 512, 512, 512), p->width, WML_SPEECH_CONVS);
-    const size_t strides = wml_cfg_list(j, c, "conv_stride", WML_DIMS(5, 2, 2, 2, 2, 2, 2), p->stride, WML_SPEECH_CONVS);
-    const size_t kernels = wml_cfg_list(j, c, "conv_kernel", WML_DIMS(10, 3, 3, 3, 3, 2, 2), kernel, WML_SPEECH_CONVS);
+    p->convs = wml_cfg_list(j, c, "conv_dim", d->n, d->width, p->width, WML_SPEECH_CONVS);
+    const size_t strides = wml_cfg_list(j, c, "conv_stride", d->n, d->stride, p->stride, WML_SPEECH_CONVS);
+    const size_t kernels = wml_cfg_list(j, c, "conv_kernel", d->n, d->kernel, kernel, WML_SPEECH_CONVS);
     if (strides != p->convs || kernels != p->convs || !p->convs)
         wml_nn_fail(j->nn, WML_E_FORMAT, "config.json: conv_dim has %zu convolutions, conv_stride %zu, conv_kernel %zu", p->convs, strides, kernels);
 }
 
-struct wml_speech wml_speech_params(struct wml_family_job *j)
+struct wml_speech wml_speech_params(struct wml_family_job *j, const struct wml_speech_lists *lists)
 {
     const struct wml_json_val *c = j->cfg;
     const struct wml_str norm = wml_cfg_str(j, c, "feat_extract_norm", "group");
@@ -35,7 +37,7 @@ struct wml_speech wml_speech_params(struct wml_family_job *j)
     };
     if (!p.norm_each && !wml_str_is(norm, "group"))
         wml_nn_fail(j->nn, WML_E_UNSUPPORTED, "config.json: feat_extract_norm is '%.*s', known are 'group' and 'layer'", WML_ARG(norm));
-    conv_params(j, &p);
+    conv_params(j, lists, &p);
     return p;
 }
 
@@ -193,7 +195,7 @@ struct wml_value *wml_speech_adapt(struct wml_family_job *j, const struct wml_sp
 
 struct wml_value *wml_speech_body(struct wml_family_job *j, struct wml_value **keep)
 {
-    const struct wml_speech p = wml_speech_params(j);
+    const struct wml_speech p = wml_speech_params(j, NULL);
     struct wml_value *x = wml_speech_convs(j->nn, &p, wml_speech_input(j));
     x = wml_speech_project(j->nn, &p, x, true);
     return wml_speech_adapt(j, &p, wml_speech_encoder(j->nn, &p, x, keep));

@@ -24,7 +24,12 @@ struct wml_speech {
     const struct wml_nn_buckets *buckets; /* of `bias` */
 };
 
-struct wml_speech wml_speech_params(struct wml_family_job *j);
+struct wml_speech_lists { /* the convolutions of configs that do not say */
+    size_t n;
+    int64_t width[16], stride[16], kernel[16];
+};
+/* lists NULL: those of wav2vec 2.0. */
+struct wml_speech wml_speech_params(struct wml_family_job *j, const struct wml_speech_lists *lists);
 /* input_values [batch, samples] */
 struct wml_value *wml_speech_input(struct wml_family_job *j);
 /* "feature_extractor": [batch, places, width of the last convolution]. */

@@ -37,7 +37,7 @@ static struct wml_value *gated_bias(struct wml_nn *b, const struct wml_speech *p
 
 static struct wml_value *body(struct wml_family_job *j, struct wml_value **keep)
 {
-    struct wml_speech p = wml_speech_params(j);
+    struct wml_speech p = wml_speech_params(j, NULL);
     struct wml_nn_buckets buckets = {.buckets = wml_cfg_size(j, j->cfg, "num_buckets", 320),
                                      .max_distance = wml_cfg_size(j, j->cfg, "max_bucket_distance", 800), .both_ways = true};
     p.bias = gated_bias;
