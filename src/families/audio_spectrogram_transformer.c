@@ -37,7 +37,7 @@ static struct wml_value *embed(struct wml_nn *b, const struct params *p, struct 
     wml_nn_enter(b, "*Embeddings", "embeddings");
     wml_nn_enter(b, "*PatchEmbeddings", "patch_embeddings");
     x = wml_nn_unsqueeze(b, wml_nn_transpose(b, x, "021"), WML_DIMS(1));
-    x = wml_nn_conv(b, x, "projection", p->vit.hidden, &(struct wml_nn_window){.stride = p->stride[0], .last_stride = p->stride[1]});
+    x = wml_nn_conv(b, x, "projection", p->vit.hidden, &(struct wml_nn_window){.kernel = patch, .stride = p->stride[0], .last_stride = p->stride[1]});
     x = wml_nn_transpose(b, wml_nn_reshape(b, x, WML_DIMS(0, p->vit.hidden, -1)), "021");
     wml_nn_leave(b);
     x = wml_vit_prepend(b, tokens, 2, x);

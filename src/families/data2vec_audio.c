@@ -7,7 +7,7 @@ static struct wml_value *positions(struct wml_family_job *j, const struct wml_sp
     struct wml_nn *b = j->nn;
     const int64_t kernel = wml_cfg_size(j, j->cfg, "conv_pos_kernel_size", 19), begin = kernel / 2;
     const int64_t layers = wml_cfg_count(j, j->cfg, "num_conv_pos_embeddings", 5);
-    const struct wml_nn_window w = {.pad = begin, .pad_end = kernel - 1 - begin, .uneven = true, .groups = p->position_groups};
+    const struct wml_nn_window w = {.kernel = kernel, .pad = begin, .pad_end = kernel - 1 - begin, .uneven = true, .groups = p->position_groups};
     wml_nn_enter(b, "*PositionalConvEmbedding", "pos_conv_embed");
     for (size_t i = 0; i < (size_t)layers && wml_nn_ok(b); i++) {
         wml_nn_enter(b, "*PositionalConvLayer", "layers.%zu", i);

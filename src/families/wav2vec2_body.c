@@ -8,10 +8,9 @@ static void conv_params(struct wml_family_job *j, const struct wml_speech_lists 
     static const struct wml_speech_lists usual = {7, {512, 512, 512, 512, 512, 512, 512}, {5, 2, 2, 2, 2, 2, 2}, {10, 3, 3, 3, 3, 2, 2}};
     const struct wml_speech_lists *d = lists ? lists : &usual;
     const struct wml_json_val *c = j->cfg;
-    int64_t kernel[WML_SPEECH_CONVS];
     p->convs = wml_cfg_list(j, c, "conv_dim", d->n, d->width, p->width, WML_SPEECH_CONVS);
     const size_t strides = wml_cfg_list(j, c, "conv_stride", d->n, d->stride, p->stride, WML_SPEECH_CONVS);
-    const size_t kernels = wml_cfg_list(j, c, "conv_kernel", d->n, d->kernel, kernel, WML_SPEECH_CONVS);
+    const size_t kernels = wml_cfg_list(j, c, "conv_kernel", d->n, d->kernel, p->kernel, WML_SPEECH_CONVS);
     if (strides != p->convs || kernels != p->convs || !p->convs)
         wml_nn_fail(j->nn, WML_E_FORMAT, "config.json: conv_dim has %zu convolutions, conv_stride %zu, conv_kernel %zu", p->convs, strides, kernels);
 }
@@ -57,7 +56,7 @@ struct wml_value *wml_speech_convs(struct wml_nn *b, const struct wml_speech *p,
     for (size_t i = 0; i < p->convs && wml_nn_ok(b); i++) {
         const bool last = i + 1 == p->convs;
         wml_nn_enter(b, p->norm_each ? "*LayerNormConvLayer" : i ? "*NoLayerNormConvLayer" : "*GroupNormConvLayer", "conv_layers.%zu", i);
-        x = wml_nn_conv(b, x, "conv", p->width[i], &(struct wml_nn_window){.stride = p->stride[i]});
+        x = wml_nn_conv(b, x, "conv", p->width[i], &(struct wml_nn_window){.kernel = p->kernel[i], .stride = p->stride[i]});
         if (!p->norm_each && !i) x = wml_nn_group_norm(b, x, "layer_norm", p->width[i], conv_eps);
         if (p->norm_each && !last) x = wml_nn_layer_norm_channels(b, x, "layer_norm", conv_eps);
         if (last) x = wml_nn_transpose(b, x, "021");
@@ -82,7 +81,7 @@ struct wml_value *wml_speech_project(struct wml_nn *b, const struct wml_speech *
 struct wml_value *wml_speech_positions(struct wml_nn *b, const struct wml_speech *p, struct wml_value *x)
 {
     const int64_t begin = p->position_kernel / 2, end = p->position_kernel - p->position_stride - begin;
-    const struct wml_nn_window w = {.stride = p->position_stride, .pad = begin, .pad_end = end, .uneven = true, .groups = p->position_groups};
+    const struct wml_nn_window w = {.kernel = p->position_kernel, .stride = p->position_stride, .pad = begin, .pad_end = end, .uneven = true, .groups = p->position_groups};
     if (end < 0)
         return wml_nn_fail(b, WML_E_UNSUPPORTED, "config.json: num_conv_pos_embeddings %lld is too small for squeeze_factor %lld",
                            (long long)p->position_kernel, (long long)p->position_stride);
@@ -166,11 +165,11 @@ struct wml_value *wml_speech_encoder(struct wml_nn *b, const struct wml_speech *
 /* ------------------------------------------------------------------ adapter */
 
 /* x [batch, width, places]: a convolution to twice the width, whose second half opens and closes the first. */
-static struct wml_value *adapter_conv(struct wml_nn *b, struct wml_value *x, size_t i, int64_t width, int64_t stride)
+static struct wml_value *adapter_conv(struct wml_nn *b, struct wml_value *x, size_t i, int64_t width, const struct wml_nn_window *w)
 {
     struct wml_value *part[2] = {NULL, NULL};
     wml_nn_enter(b, "*AdapterLayer", "layers.%zu", i);
-    wml_nn_split(b, wml_nn_conv(b, x, "conv", 2 * width, &(struct wml_nn_window){.stride = stride, .pad = 1}), 1, 2, part);
+    wml_nn_split(b, wml_nn_conv(b, x, "conv", 2 * width, w), 1, 2, part);
     x = wml_nn_mul(b, part[0], wml_nn_unary(b, "Sigmoid", part[1]));
     wml_nn_leave(b);
     return x;
@@ -180,13 +179,15 @@ struct wml_value *wml_speech_adapt(struct wml_family_job *j, const struct wml_sp
 {
     struct wml_nn *b = j->nn;
     if (!wml_json_get_bool(j->cfg, "add_adapter", false)) return x;
-    const int64_t width = wml_cfg_size(j, j->cfg, "output_hidden_size", p->hidden), stride = wml_cfg_size(j, j->cfg, "adapter_stride", 2);
+    const int64_t width = wml_cfg_size(j, j->cfg, "output_hidden_size", p->hidden);
+    const struct wml_nn_window w = {.kernel = wml_cfg_size(j, j->cfg, "adapter_kernel_size", 3),
+                                    .stride = wml_cfg_size(j, j->cfg, "adapter_stride", 2), .pad = 1};
     const int64_t layers = wml_cfg_count(j, j->cfg, "num_adapter_layers", 3);
     wml_nn_enter(b, "*Adapter", "adapter");
     if (width != p->hidden) x = wml_nn_layer_norm(b, wml_nn_linear(b, x, "proj", width), "proj_layer_norm", conv_eps);
     if (layers) {
         x = wml_nn_transpose(b, x, "021");
-        for (size_t i = 0; i < (size_t)layers && wml_nn_ok(b); i++) x = adapter_conv(b, x, i, width, stride);
+        for (size_t i = 0; i < (size_t)layers && wml_nn_ok(b); i++) x = adapter_conv(b, x, i, width, &w);
         x = wml_nn_transpose(b, x, "021");
     }
     wml_nn_leave(b);

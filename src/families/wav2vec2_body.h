@@ -12,7 +12,7 @@ struct wml_speech {
     int64_t hidden, layers, heads, inner;
     double eps;
     struct wml_str act, conv_act;
-    int64_t width[WML_SPEECH_CONVS], stride[WML_SPEECH_CONVS]; /* of the convolutions over samples */
+    int64_t width[WML_SPEECH_CONVS], stride[WML_SPEECH_CONVS], kernel[WML_SPEECH_CONVS]; /* of the convolutions over samples */
     size_t convs;
     bool norm_each; /* LayerNorm after each of them, else a norm of channels after the first */
     bool stable;    /* layers are normalised before their parts, else after */

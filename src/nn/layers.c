@@ -73,6 +73,16 @@ static const struct wml_weight *kernel_named(struct wml_nn *b, const struct wml_
     return wml_nn_need(b, name, wml_nn_rank(x), dims);
 }
 
+/* Where the window has a size, the kernel has the same along every axis. */
+static const struct wml_weight *same_size(struct wml_nn *b, const struct wml_weight *k, const struct wml_nn_window *w)
+{
+    for (size_t i = 2; k && w->kernel && i < k->rank; i++)
+        if (k->dims[i] != w->kernel)
+            return wml_nn_fail(b, WML_E_FORMAT, "weight '%.*s' has a kernel of %lld, but the config makes it %lld", WML_ARG(k->name),
+                               (long long)k->dims[i], (long long)w->kernel);
+    return k;
+}
+
 /* The same as a constant, also where it is stored as direction and length; k: a weight of its shape. */
 static struct wml_value *kernel(struct wml_nn *b, const struct wml_value *x, int64_t first, int64_t second, const struct wml_weight **k)
 {
@@ -102,6 +112,7 @@ struct wml_value *wml_nn_conv(struct wml_nn *b, struct wml_value *x, const char 
     wml_nn_enter_layer(b, conv_class(x), "%s", name);
     const struct wml_weight *k;
     struct wml_value *weight = kernel(b, x, out, -1, &k);
+    k = same_size(b, k, w);
     x = wml_nn_conv_node(b, x, weight, bias_of(b, k, 0, 1), w);
     wml_nn_leave(b);
     return x;

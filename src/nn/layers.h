@@ -18,7 +18,7 @@ struct wml_value *wml_nn_linear_in_out(struct wml_nn *b, struct wml_value *x, co
 struct wml_value *wml_nn_embedding(struct wml_nn *b, struct wml_value *ids, const char *name, int64_t rows, int64_t width);
 
 /* Conv1d, 2d by the rank of x: weight [out, in/groups, k...], or what weight norm makes it of; the kernel's size is the
- * weight's. out: -1 for any. */
+ * weight's, and must be that of the window where it has one. out: -1 for any. */
 struct wml_value *wml_nn_conv(struct wml_nn *b, struct wml_value *x, const char *name, int64_t out, const struct wml_nn_window *w);
 struct wml_value *wml_nn_conv_transpose(struct wml_nn *b, struct wml_value *x, const char *name, int64_t out, const struct wml_nn_window *w);
 /* Conv followed by BatchNorm: one Conv, whose weights carry both. */
