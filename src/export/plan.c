@@ -67,10 +67,17 @@ static struct wml_str detect(const struct wml_export_source *s, const struct wml
     return seen && wml_family_task_of(f, WML_STR("image-feature-extraction")) ? WML_STR("image-feature-extraction") : wml_str(task);
 }
 
+/* A config of timm's own has an architecture in place of it. */
+static struct wml_str type_of(const struct wml_json_val *cfg)
+{
+    const struct wml_str type = wml_json_get_str(cfg, "model_type");
+    return !type.len && wml_json_get_str(cfg, "architecture").len ? WML_STR("timm_wrapper") : type;
+}
+
 bool wml_export_plan(const struct wml_export_source *s, const char *task, struct wml_export_plan *out, struct wml_err *err)
 {
     *out = (struct wml_export_plan){.cfg = s->cfg};
-    const struct wml_str type = wml_json_get_str(s->cfg, "model_type");
+    const struct wml_str type = type_of(s->cfg);
     if (!wml_json_is_object(s->cfg)) return wml_fail(err, WML_E_FORMAT, "%s: config.json holds no object", s->name);
     if (!type.len) {
         wml_fail(err, WML_E_FORMAT, "%s: config.json has no model_type", s->name);

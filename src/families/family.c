@@ -214,6 +214,18 @@ static bool preprocessor_size(const struct wml_json_val *pre, const char *key, i
     return hw[0] > 0 && hw[1] > 0 && hw[0] <= 1 << 16 && hw[1] <= 1 << 16;
 }
 
+/* timm writes [channels, height, width] into the config, or into what it keeps of its own. */
+static bool timm_size(const struct wml_json_val *cfg, int64_t hw[2])
+{
+    const struct wml_json_val *size = member(cfg, "input_size");
+    if (!size) size = member(member(cfg, "pretrained_cfg"), "input_size");
+    const int64_t h = wml_json_int(wml_json_at(size, 1), 0), w = wml_json_int(wml_json_at(size, 2), 0);
+    if (h <= 0 || w <= 0 || h > 1 << 16 || w > 1 << 16) return false;
+    hw[0] = h;
+    hw[1] = w;
+    return true;
+}
+
 static struct wml_value *pixels(struct wml_family_job *j, int64_t hw[2])
 {
     if (j->size[WML_SIZE_HEIGHT]) hw[0] = j->size[WML_SIZE_HEIGHT];
@@ -226,7 +238,7 @@ struct wml_value *wml_family_pixels(struct wml_family_job *j, int64_t default_si
 {
     int64_t hw[2] = {default_size, default_size};
     if (member(j->cfg, "image_size")) wml_cfg_pair(j, j->cfg, "image_size", 0, hw);
-    else preprocessor_size(j->pre, "size", hw);
+    else if (!preprocessor_size(j->pre, "size", hw)) timm_size(j->cfg, hw);
     return pixels(j, hw);
 }
 

@@ -50,6 +50,16 @@ static struct wml_value *mish(struct wml_nn *b, struct wml_value *x)
     return wml_nn_mul(b, x, wml_nn_unary(b, "Tanh", wml_nn_unary(b, "Softplus", x)));
 }
 
+/* relu6(x + 3) / 6 */
+static struct wml_value *hard_sigmoid(struct wml_nn *b, struct wml_value *x)
+{
+    if (b->failed || !x) return NULL;
+    const struct wml_nn_shape s = wml_nn_shape(x);
+    struct wml_node *n = wml_nn_node(b, "", "HardSigmoid", 1, &x);
+    wml_attr_set_float(n, "alpha", 1.0f / 6);
+    return wml_nn_out(b, n, WML_F32, &s);
+}
+
 static struct wml_value *relu_squared(struct wml_nn *b, struct wml_value *x)
 {
     x = wml_nn_unary(b, "Relu", x);
@@ -63,7 +73,7 @@ static const struct {
     {"gelu", wml_nn_gelu}, {"gelu_python", wml_nn_gelu}, {"gelu_new", gelu_tanh}, {"gelu_pytorch_tanh", gelu_tanh},
     {"gelu_fast", gelu_tanh}, {"gelu_accurate", gelu_tanh}, {"quick_gelu", quick_gelu}, {"relu", relu}, {"relu6", relu6},
     {"relu2", relu_squared}, {"silu", silu}, {"swish", silu}, {"tanh", tanh_}, {"sigmoid", sigmoid},
-    {"hard_swish", hard_swish}, {"hardswish", hard_swish}, {"mish", mish}, {"elu", elu}, {"selu", selu},
+    {"hard_swish", hard_swish}, {"hardswish", hard_swish}, {"hard_sigmoid", hard_sigmoid}, {"mish", mish}, {"elu", elu}, {"selu", selu},
     {"leaky_relu", leaky}, {"linear", same}, {"identity", same},
 };
 
