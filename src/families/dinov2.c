@@ -1,4 +1,5 @@
 /* families/dinov2.c - DINOv2 (Oquab et al. 2023): a ViT with scaled residuals, whose positions are resized to any picture. */
+#include "families/backbone.h"
 #include "families/dinov2_body.h"
 #include "families/vit_body.h"
 
@@ -56,7 +57,7 @@ static struct wml_value *layer(struct wml_nn *b, const struct dinov2 *p, size_t 
     return x;
 }
 
-/* The bare model before its last norm; states (may be NULL): what came of every layer. */
+/* The bare model before its last norm; states (may be NULL): what came of the embeddings and of every layer. */
 static struct wml_value *layers(struct wml_nn *b, const struct dinov2 *p, struct wml_value *pixels, int64_t grid[2], struct wml_value **states)
 {
     const struct wml_vit *v = &p->vit;
@@ -67,9 +68,10 @@ static struct wml_value *layers(struct wml_nn *b, const struct dinov2 *p, struct
     wml_nn_find(b, "mask_token"); /* of training */
     wml_nn_leave(b);
     wml_nn_enter(b, "*Encoder", "encoder");
+    if (states) states[0] = x;
     for (size_t i = 0; i < (size_t)v->layers && wml_nn_ok(b); i++) {
         x = layer(b, p, i, x);
-        if (states) states[i] = x;
+        if (states) states[i + 1] = x;
     }
     wml_nn_leave(b);
     return x;
@@ -81,23 +83,12 @@ static struct wml_value *body(struct wml_nn *b, const struct dinov2 *p, struct w
     return wml_nn_layer_norm(b, layers(b, p, pixels, grid, NULL), "layernorm", p->vit.eps);
 }
 
-/* out_indices count the embeddings as 0; out_features say "stage<i>". */
-static size_t stage_of(const struct wml_json_val *cfg, size_t i)
-{
-    const struct wml_json_val *index = wml_json_at(wml_json_get(cfg, "out_indices"), i);
-    const struct wml_str name = wml_json_str(wml_json_at(wml_json_get(cfg, "out_features"), i));
-    if (!name.len) return (size_t)wml_json_int(index, 0);
-    size_t n = 0;
-    for (size_t k = 5; k < name.len && k < 12; k++) n = 10 * n + (size_t)(name.ptr[k] - '0');
-    return n;
-}
-
 bool wml_dinov2_backbone(struct wml_family_job *j, const struct wml_json_val *cfg, struct wml_value *pixels, struct wml_dinov2_states *out)
 {
     struct wml_nn *b = j->nn;
     const struct wml_json_val *whole = j->cfg;
     const char *klass = b->klass;
-    struct wml_value *states[512] = {NULL};
+    struct wml_value *states[513] = {NULL};
     j->cfg = cfg;
     b->klass = "Dinov2";
     const struct dinov2 p = params_of(j);
@@ -105,11 +96,11 @@ bool wml_dinov2_backbone(struct wml_family_job *j, const struct wml_json_val *cf
     if (wml_nn_ok(b)) layers(b, &p, pixels, out->grid, states);
     out->hidden = p.vit.hidden;
     out->patch = p.vit.patch[0];
-    for (size_t i = 0; i < out->n && wml_nn_ok(b); i++) {
-        const size_t at = stage_of(cfg, i);
-        if (!at || at > (size_t)p.vit.layers) wml_nn_fail(b, WML_E_FORMAT, "config.json: the backbone's out_indices name layer %zu of %lld", at, (long long)p.vit.layers);
-        else out->state[i] = wml_json_get_bool(cfg, "apply_layernorm", true) ? wml_nn_layer_norm(b, states[at - 1], "layernorm", p.vit.eps) : states[at - 1];
-    }
+    int64_t at[WML_DINOV2_STATES];
+    const size_t n = wml_nn_ok(b) ? wml_backbone_states(j, cfg, p.vit.layers, at, WML_DINOV2_STATES) : 0;
+    if (n != out->n) wml_nn_fail(b, WML_E_FORMAT, "config.json: the backbone gives %zu states, not %zu", n, out->n);
+    for (size_t i = 0; i < n && wml_nn_ok(b); i++)
+        out->state[i] = wml_json_get_bool(cfg, "apply_layernorm", true) ? wml_nn_layer_norm(b, states[at[i]], "layernorm", p.vit.eps) : states[at[i]];
     b->klass = klass;
     j->cfg = whole;
     return wml_nn_ok(b);

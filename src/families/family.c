@@ -226,8 +226,9 @@ static bool timm_size(const struct wml_json_val *cfg, int64_t hw[2])
     return true;
 }
 
-static struct wml_value *pixels(struct wml_family_job *j, int64_t hw[2])
+struct wml_value *wml_family_picture(struct wml_family_job *j, int64_t height, int64_t width)
 {
+    int64_t hw[2] = {height, width};
     if (j->size[WML_SIZE_HEIGHT]) hw[0] = j->size[WML_SIZE_HEIGHT];
     if (j->size[WML_SIZE_WIDTH]) hw[1] = j->size[WML_SIZE_WIDTH];
     const int64_t channels = j->size[WML_SIZE_CHANNELS] ? j->size[WML_SIZE_CHANNELS] : wml_cfg_size(j, j->cfg, "num_channels", 3);
@@ -239,19 +240,19 @@ struct wml_value *wml_family_pixels(struct wml_family_job *j, int64_t default_si
     int64_t hw[2] = {default_size, default_size};
     if (member(j->cfg, "image_size")) wml_cfg_pair(j, j->cfg, "image_size", 0, hw);
     else if (!preprocessor_size(j->pre, "size", hw)) timm_size(j->cfg, hw);
-    return pixels(j, hw);
+    return wml_family_picture(j, hw[0], hw[1]);
 }
 
 struct wml_value *wml_family_pixels_by_preprocessor(struct wml_family_job *j, int64_t default_size)
 {
     int64_t hw[2] = {default_size, default_size};
-    if (preprocessor_size(j->pre, "size", hw)) return pixels(j, hw);
+    if (preprocessor_size(j->pre, "size", hw)) return wml_family_picture(j, hw[0], hw[1]);
     return wml_family_pixels(j, default_size);
 }
 
 struct wml_value *wml_family_crop(struct wml_family_job *j, int64_t default_size)
 {
     int64_t hw[2] = {default_size, default_size};
-    if (preprocessor_size(j->pre, "crop_size", hw)) return pixels(j, hw);
+    if (preprocessor_size(j->pre, "crop_size", hw)) return wml_family_picture(j, hw[0], hw[1]);
     return wml_family_pixels(j, default_size);
 }

@@ -102,6 +102,8 @@ struct wml_value *wml_family_input(struct wml_family_job *j, const char *name, e
 int64_t wml_family_length(struct wml_family_job *j, int64_t max_positions);
 /* pixel_values [batch, channels, height, width]; default_size for configs and preprocessors that name none. */
 struct wml_value *wml_family_pixels(struct wml_family_job *j, int64_t default_size);
+/* The same of that size, unless the user gave another. */
+struct wml_value *wml_family_picture(struct wml_family_job *j, int64_t height, int64_t width);
 /* The same, but the preprocessor's size is before the config's. */
 struct wml_value *wml_family_pixels_by_preprocessor(struct wml_family_job *j, int64_t default_size);
 /* The same, but a preprocessor's crop_size is before the config's size. */
