@@ -60,12 +60,7 @@ static bool rewrite(struct wml_match *m)
 
 static const struct wml_rule rules[] = {{"Attention(q, k, v...)", rewrite, 0, 23}};
 
-static bool run(struct wml_pass_run *r, struct wml_err *err)
-{
-    return wml_rules_run(r, rules, WML_COUNT(rules), err);
-}
-
 const struct wml_pass wml_pass_attention_expandedattention = {
-    .name = "attention-expandedattention", .category = "rewrite", .pipe = "rewrite", .run = run,
+    .name = "attention-expandedattention", .category = "rewrite", .pipe = "rewrite", .rules = rules, .n_rules = WML_COUNT(rules),
     .summary = "Write Attention of ONNX out as MatMul, Softmax, MatMul",
 };

@@ -20,13 +20,8 @@ static const struct wml_rule rules[] = {
     {"com.microsoft::Gelu|FastGelu(Add(x, $b))", rewrite, 0, 0},
 };
 
-static bool run(struct wml_pass_run *r, struct wml_err *err)
-{
-    return wml_rules_run(r, rules, WML_COUNT(rules), err);
-}
-
 const struct wml_pass wml_pass_bias_gelu_fusion = {
     .name = "bias-gelu-fusion", .category = "gelu", .pipe = "ort_graph", .ort_name = "BiasGeluFusion", .level = 2,
-    .makes = WML_MAKES_CONTRIB, .needs = "gelu-fusion", .run = run,
+    .makes = WML_MAKES_CONTRIB, .needs = "gelu-fusion", .rules = rules, .n_rules = WML_COUNT(rules),
     .summary = "Put the bias before com.microsoft Gelu or FastGelu into it",
 };

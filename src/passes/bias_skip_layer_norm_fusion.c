@@ -1,9 +1,8 @@
 /* The bias on one operand of com.microsoft::SkipLayerNormalization becomes its fifth input. */
 #include "passes/match.h"
 
-static bool visit(void *arg, struct wml_node *n)
+static bool visit(struct wml_pass_run *r, struct wml_node *n)
 {
-    struct wml_pass_run *r = arg;
     if (!wml_node_is_in(n, "com.microsoft", "SkipLayerNormalization") || wml_node_in(n, 4)) return true;
     for (size_t slot = 0; slot < 2; slot++) {
         struct wml_node *add = wml_node_producer(n, slot);
@@ -24,14 +23,8 @@ static bool visit(void *arg, struct wml_node *n)
     return true;
 }
 
-static bool run(struct wml_pass_run *r, struct wml_err *err)
-{
-    (void)err;
-    return wml_pass_each(r, visit);
-}
-
 const struct wml_pass wml_pass_bias_skip_layer_norm_fusion = {
     .name = "bias-skip-layer-norm-fusion", .category = "layer_norm", .pipe = "ort_fusion",
-    .ort_name = "BiasSkipLayerNormFusion", .makes = WML_MAKES_CONTRIB, .needs = "skip-layer-norm-fusion", .run = run,
+    .ort_name = "BiasSkipLayerNormFusion", .makes = WML_MAKES_CONTRIB, .needs = "skip-layer-norm-fusion", .visit = visit,
     .summary = "Put a bias before SkipLayerNormalization into it",
 };

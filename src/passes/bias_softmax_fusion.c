@@ -32,12 +32,7 @@ static bool rewrite(struct wml_match *m)
 
 static const struct wml_rule rules[] = {{"Softmax(Add(x, b))", rewrite, 0, 0}};
 
-static bool run(struct wml_pass_run *r, struct wml_err *err)
-{
-    return wml_rules_run(r, rules, WML_COUNT(rules), err);
-}
-
 const struct wml_pass wml_pass_bias_softmax_fusion = {
     .name = "bias-softmax-fusion", .category = "activation", .pipe = "ort_graph", .ort_name = "BiasSoftmaxFusion", .level = 2,
-    .makes = WML_MAKES_CONTRIB, .only_for = "cuda", .run = run, .summary = "Turn Add and Softmax into BiasSoftmax of com.microsoft",
+    .makes = WML_MAKES_CONTRIB, .only_for = "cuda", .rules = rules, .n_rules = WML_COUNT(rules), .summary = "Turn Add and Softmax into BiasSoftmax of com.microsoft",
 };

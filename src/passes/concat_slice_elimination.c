@@ -1,9 +1,8 @@
 /* A Slice that takes exactly one operand out of the Concat before it reads that operand instead. */
 #include "passes/slice_info.h"
 
-static bool visit(void *arg, struct wml_node *n)
+static bool visit(struct wml_pass_run *r, struct wml_node *n)
 {
-    struct wml_pass_run *r = arg;
     struct wml_node *concat = wml_node_is(n, "Slice") ? wml_node_producer(n, 0) : NULL;
     struct wml_slice s;
     if (!concat || !wml_node_is(concat, "Concat") || concat->graph != n->graph || !wml_node_out(n, 0)) return true;
@@ -24,13 +23,7 @@ static bool visit(void *arg, struct wml_node *n)
     return true;
 }
 
-static bool run(struct wml_pass_run *r, struct wml_err *err)
-{
-    (void)err;
-    return wml_pass_each(r, visit);
-}
-
 const struct wml_pass wml_pass_concat_slice_elimination = {
     .name = "concat-slice-elimination", .category = "graph", .pipe = "ort_graph", .ort_name = "ConcatSliceElimination",
-    .on = true, .run = run, .summary = "Read a Concat's operand itself where a Slice takes it out again",
+    .on = true, .visit = visit, .summary = "Read a Concat's operand itself where a Slice takes it out again",
 };

@@ -24,9 +24,8 @@ static struct wml_tensor *value_of(struct wml_pass_run *r, const struct wml_node
     return NULL;
 }
 
-static bool visit(void *arg, struct wml_node *n)
+static bool visit(struct wml_pass_run *r, struct wml_node *n)
 {
-    struct wml_pass_run *r = arg;
     if (!wml_node_is(n, "Constant") || n->n_out != 1 || !n->out[0] || n->out[0]->n_outputs || n->out[0]->pinned)
         return true;
     struct wml_tensor *t = value_of(r, n);
@@ -42,13 +41,7 @@ static bool visit(void *arg, struct wml_node *n)
     return true;
 }
 
-static bool run(struct wml_pass_run *r, struct wml_err *err)
-{
-    (void)err;
-    return wml_pass_each(r, visit);
-}
-
 const struct wml_pass wml_pass_constant_nodes = {
-    .name = "constant-nodes", .category = "graph", .on = true, .run = run,
+    .name = "constant-nodes", .category = "graph", .on = true, .visit = visit,
     .summary = "Turn Constant nodes into initializers",
 };

@@ -1,9 +1,8 @@
 /* Conv and the activation behind it become com.microsoft::FusedConv. */
 #include "passes/activations.h"
 
-static bool visit(void *arg, struct wml_node *n)
+static bool visit(struct wml_pass_run *r, struct wml_node *n)
 {
-    struct wml_pass_run *r = arg;
     struct wml_activation act;
     struct wml_node *conv = wml_node_producer(n, 0);
     if (!conv || !wml_node_is(conv, "Conv") || !wml_activation_of(r, n, &act)) return true;
@@ -21,14 +20,8 @@ static bool visit(void *arg, struct wml_node *n)
     return true;
 }
 
-static bool run(struct wml_pass_run *r, struct wml_err *err)
-{
-    (void)err;
-    return wml_pass_each(r, visit);
-}
-
 const struct wml_pass wml_pass_conv_activation_fusion = {
     .name = "conv-activation-fusion", .category = "convolution", .pipe = "ort_graph", .ort_name = "ConvActivationFusion",
-    .level = 2, .makes = WML_MAKES_CONTRIB, .run = run,
+    .level = 2, .makes = WML_MAKES_CONTRIB, .visit = visit,
     .summary = "Turn Conv and an activation into FusedConv of com.microsoft",
 };

@@ -66,14 +66,14 @@ static bool visit(struct wml_pass_run *r, struct wml_node *bn, size_t first_slot
     return true;
 }
 
-static bool any_side(void *arg, struct wml_node *n)
+static bool any_side(struct wml_pass_run *r, struct wml_node *n)
 {
-    return visit(arg, n, 0);
+    return visit(r, n, 0);
 }
 
-static bool second(void *arg, struct wml_node *n)
+static bool second(struct wml_pass_run *r, struct wml_node *n)
 {
-    return visit(arg, n, 1);
+    return visit(r, n, 1);
 }
 
 static bool run(struct wml_pass_run *r, struct wml_err *err)

@@ -2,9 +2,8 @@
  * reads the Conv's result, or when the constant would widen it. */
 #include "passes/conv_affine.h"
 
-static bool visit(void *arg, struct wml_node *n)
+static bool visit(struct wml_pass_run *r, struct wml_node *n)
 {
-    struct wml_pass_run *r = arg;
     struct wml_conv c;
     if (!wml_node_is(n, "Add")) return true;
     for (size_t slot = 0; slot < 2; slot++) {
@@ -15,13 +14,7 @@ static bool visit(void *arg, struct wml_node *n)
     return true;
 }
 
-static bool run(struct wml_pass_run *r, struct wml_err *err)
-{
-    (void)err;
-    return wml_pass_each(r, visit);
-}
-
 const struct wml_pass wml_pass_conv_add_fusion = {
-    .name = "conv-add-fusion", .category = "convolution", .pipe = "ort_graph", .ort_name = "ConvAddFusion", .level = 1, .on = true, .run = run,
+    .name = "conv-add-fusion", .category = "convolution", .pipe = "ort_graph", .ort_name = "ConvAddFusion", .level = 1, .on = true, .visit = visit,
     .summary = "Add the per-channel constant after a Conv or ConvTranspose to its bias",
 };

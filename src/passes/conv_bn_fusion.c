@@ -3,9 +3,8 @@
 #include "passes/batch_norm.h"
 #include "passes/conv_affine.h"
 
-static bool visit(void *arg, struct wml_node *n)
+static bool visit(struct wml_pass_run *r, struct wml_node *n)
 {
-    struct wml_pass_run *r = arg;
     struct wml_conv c;
     double *a, *b;
     if (!wml_node_is(n, "BatchNormalization") || !wml_conv_before(r, n, 0, &c)) return true;
@@ -13,13 +12,7 @@ static bool visit(void *arg, struct wml_node *n)
     return true;
 }
 
-static bool run(struct wml_pass_run *r, struct wml_err *err)
-{
-    (void)err;
-    return wml_pass_each(r, visit);
-}
-
 const struct wml_pass wml_pass_conv_bn_fusion = {
     .name = "conv-bn-fusion", .category = "convolution", .pipe = "ort_graph", .ort_name = "ConvBNFusion", .level = 1, .on = true,
-    .run = run, .summary = "Fold BatchNormalization into the Conv or ConvTranspose before it",
+    .visit = visit, .summary = "Fold BatchNormalization into the Conv or ConvTranspose before it",
 };

@@ -118,9 +118,8 @@ static double *channel_values(struct wml_pass_run *r, const struct route *w, con
     return out;
 }
 
-static bool visit(void *arg, struct wml_node *n)
+static bool visit(struct wml_pass_run *r, struct wml_node *n)
 {
-    struct wml_pass_run *r = arg;
     bool mul = wml_node_is(n, "Mul");
     if ((!mul && !wml_node_is(n, "Add")) || !wml_node_out(n, 0)) return true;
     for (size_t slot = 0; slot < 2; slot++) {
@@ -141,9 +140,9 @@ static bool visit(void *arg, struct wml_node *n)
     return true;
 }
 
-static bool clear_marks(void *arg, struct wml_node *n)
+static bool clear_marks(struct wml_pass_run *r, struct wml_node *n)
 {
-    (void)arg;
+    (void)r;
     n->mark = 0;
     return true;
 }

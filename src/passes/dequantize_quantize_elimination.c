@@ -1,9 +1,8 @@
 /* Integers that are dequantised and quantised back the same way are the integers they were. */
 #include "passes/qdq.h"
 
-static bool visit(void *arg, struct wml_node *n)
+static bool visit(struct wml_pass_run *r, struct wml_node *n)
 {
-    struct wml_pass_run *r = arg;
     if (!wml_node_is(n, "QuantizeLinear") || !wml_node_out(n, 0) || n->n_in < 2 || !n->in[1]) return true;
     const struct wml_node *dq = wml_node_producer(n, 0);
     if (!dq || !wml_node_is(dq, "DequantizeLinear") || dq->graph != n->graph || !wml_node_in(dq, 0) || !wml_node_in(dq, 1)) return true;
@@ -23,13 +22,7 @@ static bool visit(void *arg, struct wml_node *n)
     return true;
 }
 
-static bool run(struct wml_pass_run *r, struct wml_err *err)
-{
-    (void)err;
-    return wml_pass_each(r, visit);
-}
-
 const struct wml_pass wml_pass_dequantize_quantize_elimination = {
-    .name = "dequantize-quantize-elimination", .category = "quantization", .on = true, .run = run,
+    .name = "dequantize-quantize-elimination", .category = "quantization", .on = true, .visit = visit,
     .summary = "Remove QuantizeLinear of what was dequantized with the same scale and zero point",
 };

@@ -146,12 +146,7 @@ static bool rewrite(struct wml_match *m)
 
 static const struct wml_rule rules[] = {{"DFT(x, ?length, ?axis)", rewrite, 0, 17}};
 
-static bool run(struct wml_pass_run *r, struct wml_err *err)
-{
-    return wml_rules_run(r, rules, WML_COUNT(rules), err);
-}
-
 const struct wml_pass wml_pass_dft_to_matmul = {
-    .name = "dft-to-matmul", .category = "rewrite", .pipe = "cgir_rewrite", .cgc = true, .run = run,
+    .name = "dft-to-matmul", .category = "rewrite", .pipe = "cgir_rewrite", .cgc = true, .rules = rules, .n_rules = WML_COUNT(rules),
     .summary = "Turn a DFT of fixed length into MatMul with cosines and sines",
 };

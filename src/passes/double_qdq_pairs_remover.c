@@ -2,9 +2,8 @@
  * pairs stay: merging them would change scales. */
 #include "passes/qdq.h"
 
-static bool visit(void *arg, struct wml_node *n)
+static bool visit(struct wml_pass_run *r, struct wml_node *n)
 {
-    struct wml_pass_run *r = arg;
     struct wml_node *dq, *q;
     if (!wml_node_is(n, "QuantizeLinear") || !wml_node_out(n, 0)) return true;
     dq = wml_node_producer(n, 0);
@@ -20,13 +19,7 @@ static bool visit(void *arg, struct wml_node *n)
     return true;
 }
 
-static bool run(struct wml_pass_run *r, struct wml_err *err)
-{
-    (void)err;
-    return wml_pass_each(r, visit);
-}
-
 const struct wml_pass wml_pass_double_qdq_pairs_remover = {
     .name = "double-qdq-pairs-remover", .category = "graph", .pipe = "ort_graph", .ort_name = "DoubleQDQPairsRemover", .level = 1,
-    .run = run, .summary = "Remove a DequantizeLinear and QuantizeLinear between equal pairs",
+    .visit = visit, .summary = "Remove a DequantizeLinear and QuantizeLinear between equal pairs",
 };

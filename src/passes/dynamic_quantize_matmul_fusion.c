@@ -42,9 +42,8 @@ static bool has_bias(struct parts *p)
     return true;
 }
 
-static bool visit(void *arg, struct wml_node *n)
+static bool visit(struct wml_pass_run *r, struct wml_node *n)
 {
-    struct wml_pass_run *r = arg;
     struct parts p = {0};
     if (!is_rescale(n, &p)) return true;
     const struct wml_tensor *w = wml_constant_of(wml_node_in(p.mmi, 1)), *s = wml_constant_of(p.b_scale);
@@ -65,14 +64,8 @@ static bool visit(void *arg, struct wml_node *n)
     return true;
 }
 
-static bool run(struct wml_pass_run *r, struct wml_err *err)
-{
-    (void)err;
-    return wml_pass_each(r, visit);
-}
-
 const struct wml_pass wml_pass_dynamic_quantize_matmul_fusion = {
     .name = "dynamic-quantize-matmul-fusion", .category = "matmul", .pipe = "ort_graph",
-    .ort_name = "DynamicQuantizeMatMulFusion", .level = 2, .makes = WML_MAKES_CONTRIB, .run = run,
+    .ort_name = "DynamicQuantizeMatMulFusion", .level = 2, .makes = WML_MAKES_CONTRIB, .visit = visit,
     .summary = "Turn a dynamically quantised MatMul into one operator of com.microsoft",
 };

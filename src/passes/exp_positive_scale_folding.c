@@ -51,9 +51,8 @@ static struct wml_value *shifted(struct wml_pass_run *r, struct wml_value *v, do
                               wml_tensor_copy(r->model, (enum wml_dtype)t->dtype, t->dims.len, t->dims.at, bytes, n * width, NULL));
 }
 
-static bool visit(void *arg, struct wml_node *n)
+static bool visit(struct wml_pass_run *r, struct wml_node *n)
 {
-    struct wml_pass_run *r = arg;
     double more;
     if (!wml_node_is(n, "Mul") || !wml_node_out(n, 0)) return true;
     for (size_t slot = 0; slot < 2; slot++) {

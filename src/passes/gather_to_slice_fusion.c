@@ -26,9 +26,8 @@ static bool run_of(struct wml_pass_run *r, const struct wml_value *v, int64_t *s
     return *end > *start && (*start >= 0 || *end < 0);
 }
 
-static bool visit(void *arg, struct wml_node *n)
+static bool visit(struct wml_pass_run *r, struct wml_node *n)
 {
-    struct wml_pass_run *r = arg;
     int64_t start, end, axis = wml_attr_int(n, "axis", 0), bounds[3];
     if (!wml_node_is(n, "Gather") || n->n_in != 2 || !n->in[0] || !n->in[1] || !wml_node_out(n, 0)) return true;
     if (wml_value_rank(n->in[1]) != 1 || !run_of(r, n->in[1], &start, &end)) return true;
@@ -51,13 +50,7 @@ static bool visit(void *arg, struct wml_node *n)
     return true;
 }
 
-static bool run(struct wml_pass_run *r, struct wml_err *err)
-{
-    (void)err;
-    return wml_pass_each(r, visit);
-}
-
 const struct wml_pass wml_pass_gather_to_slice_fusion = {
     .name = "gather-to-slice-fusion", .category = "misc", .pipe = "ort_graph", .ort_name = "GatherToSliceFusion", .level = 2,
-    .run = run, .summary = "Turn a Gather of neighbouring indices into a Slice",
+    .visit = visit, .summary = "Turn a Gather of neighbouring indices into a Slice",
 };

@@ -51,12 +51,7 @@ static bool rewrite(struct wml_match *m)
 
 static const struct wml_rule rules[] = {{"GatherND(x, $i)", rewrite, 0, 11}};
 
-static bool run(struct wml_pass_run *r, struct wml_err *err)
-{
-    return wml_rules_run(r, rules, WML_COUNT(rules), err);
-}
-
 const struct wml_pass wml_pass_gathernd_to_reshape = {
-    .name = "gathernd-to-reshape", .category = "rewrite", .pipe = "cgir_rewrite", .cgc = true, .run = run,
+    .name = "gathernd-to-reshape", .category = "rewrite", .pipe = "cgir_rewrite", .cgc = true, .rules = rules, .n_rules = WML_COUNT(rules),
     .summary = "Turn a GatherND that keeps everything in order into Reshape",
 };

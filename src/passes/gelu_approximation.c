@@ -23,13 +23,8 @@ static const struct wml_rule rules[] = {
     {"Gelu(x)", standard, 0, 20},
 };
 
-static bool run(struct wml_pass_run *r, struct wml_err *err)
-{
-    return wml_rules_run(r, rules, WML_COUNT(rules), err);
-}
-
 const struct wml_pass wml_pass_gelu_approximation = {
     .name = "gelu-approximation", .category = "gelu", .pipe = "ort_graph", .ort_name = "GeluApproximation", .level = 2,
-    .makes = WML_MAKES_CONTRIB, .lossy = true, .needs = "gelu-fusion", .run = run,
+    .makes = WML_MAKES_CONTRIB, .lossy = true, .needs = "gelu-fusion", .rules = rules, .n_rules = WML_COUNT(rules),
     .summary = "Compute Gelu by tanh; changes answers slightly",
 };

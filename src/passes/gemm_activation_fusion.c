@@ -1,10 +1,9 @@
 /* Gemm and the activation behind it become com.microsoft::FusedGemm. */
 #include "passes/activations.h"
 
-static bool visit(void *arg, struct wml_node *n)
+static bool visit(struct wml_pass_run *r, struct wml_node *n)
 {
     static const char *const param[] = {"activation_alpha", "activation_beta"};
-    struct wml_pass_run *r = arg;
     struct wml_activation act;
     struct wml_node *gemm = wml_node_producer(n, 0);
     if (!gemm || !wml_node_is(gemm, "Gemm") || wml_node_is(n, "Clip") || !wml_activation_of(r, n, &act)) return true;
@@ -22,13 +21,7 @@ static bool visit(void *arg, struct wml_node *n)
     return true;
 }
 
-static bool run(struct wml_pass_run *r, struct wml_err *err)
-{
-    (void)err;
-    return wml_pass_each(r, visit);
-}
-
 const struct wml_pass wml_pass_gemm_activation_fusion = {
     .name = "gemm-activation-fusion", .category = "gemm", .pipe = "ort_graph", .ort_name = "GemmActivationFusion", .level = 2,
-    .makes = WML_MAKES_CONTRIB, .run = run, .summary = "Turn Gemm and an activation into FusedGemm of com.microsoft",
+    .makes = WML_MAKES_CONTRIB, .visit = visit, .summary = "Turn Gemm and an activation into FusedGemm of com.microsoft",
 };

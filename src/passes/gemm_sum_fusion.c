@@ -15,9 +15,8 @@ static bool fits(const struct wml_value *c, const struct wml_value *y)
     return true;
 }
 
-static bool visit(void *arg, struct wml_node *n)
+static bool visit(struct wml_pass_run *r, struct wml_node *n)
 {
-    struct wml_pass_run *r = arg;
     if ((!wml_node_is(n, "Sum") && !wml_node_is(n, "Add")) || n->n_in != 2 || !wml_node_out(n, 0)) return true;
     for (size_t slot = 0; slot < 2; slot++) {
         struct wml_node *gemm = wml_node_producer(n, slot);
@@ -38,13 +37,7 @@ static bool visit(void *arg, struct wml_node *n)
     return true;
 }
 
-static bool run(struct wml_pass_run *r, struct wml_err *err)
-{
-    (void)err;
-    return wml_pass_each(r, visit);
-}
-
 const struct wml_pass wml_pass_gemm_sum_fusion = {
     .name = "gemm-sum-fusion", .category = "gemm", .pipe = "ort_graph", .ort_name = "GemmSumFusion", .level = 1, .on = true,
-    .run = run, .summary = "Make the other operand of a Sum or Add the C of the Gemm before it",
+    .visit = visit, .summary = "Make the other operand of a Sum or Add the C of the Gemm before it",
 };

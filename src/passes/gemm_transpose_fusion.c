@@ -50,20 +50,14 @@ static void behind(struct wml_pass_run *r, struct wml_node *t)
     wml_pass_applied(r, op, name);
 }
 
-static bool visit(void *arg, struct wml_node *n)
+static bool visit(struct wml_pass_run *r, struct wml_node *n)
 {
-    if (wml_node_is(n, "Gemm")) before(arg, n);
-    else if (is_transpose(n)) behind(arg, n);
+    if (wml_node_is(n, "Gemm")) before(r, n);
+    else if (is_transpose(n)) behind(r, n);
     return true;
-}
-
-static bool run(struct wml_pass_run *r, struct wml_err *err)
-{
-    (void)err;
-    return wml_pass_each(r, visit);
 }
 
 const struct wml_pass wml_pass_gemm_transpose_fusion = {
     .name = "gemm-transpose-fusion", .category = "gemm", .pipe = "ort_graph", .ort_name = "GemmTransposeFusion", .level = 1,
-    .on = true, .run = run, .summary = "Put Transposes around Gemm into its flags",
+    .on = true, .visit = visit, .summary = "Put Transposes around Gemm into its flags",
 };

@@ -130,12 +130,7 @@ static bool rewrite(struct wml_match *m)
 
 static const struct wml_rule rules[] = {{"GridSample(x, grid)", rewrite, 0, 16}};
 
-static bool run(struct wml_pass_run *r, struct wml_err *err)
-{
-    return wml_rules_run(r, rules, WML_COUNT(rules), err);
-}
-
 const struct wml_pass wml_pass_gridsample_to_gather = {
-    .name = "gridsample-to-gather", .category = "rewrite", .pipe = "cgir_rewrite", .cgc = true, .run = run,
+    .name = "gridsample-to-gather", .category = "rewrite", .pipe = "cgir_rewrite", .cgc = true, .rules = rules, .n_rules = WML_COUNT(rules),
     .summary = "Write bilinear GridSample out with GatherND",
 };

@@ -60,12 +60,7 @@ static bool no_copied_sizes(struct wml_match *m)
 
 static const struct wml_rule rules[] = {{"Reshape(t:Transpose(Reshape(x, $s)), $o)", no_copied_sizes, 0, 5}};
 
-static bool run(struct wml_pass_run *r, struct wml_err *err)
-{
-    return wml_rules_run(r, rules, WML_COUNT(rules), err);
-}
-
 const struct wml_pass wml_pass_highdimRTR_lowdimRTR = {
-    .name = "highdimRTR-lowdimRTR", .category = "rewrite", .pipe = "rewrite", .run = run,
+    .name = "highdimRTR-lowdimRTR", .category = "rewrite", .pipe = "rewrite", .rules = rules, .n_rules = WML_COUNT(rules),
     .summary = "Do Reshape, Transpose, Reshape through rank 6 and above in a lower rank",
 };

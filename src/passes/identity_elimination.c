@@ -77,9 +77,8 @@ static bool changes_nothing(struct wml_pass_run *r, const struct wml_node *n)
     return false;
 }
 
-static bool visit(void *arg, struct wml_node *n)
+static bool visit(struct wml_pass_run *r, struct wml_node *n)
 {
-    struct wml_pass_run *r = arg;
     if (!wml_node_in(n, 0) || !wml_node_out(n, 0)) return true;
     struct wml_value *v = changes_nothing(r, n) ? n->in[0] : wml_node_is(n, "Cast") ? cast_back(n) : neutral(r, n);
     /* A sequence or optional keeps its Identity: its type is the node's business. */
@@ -88,13 +87,7 @@ static bool visit(void *arg, struct wml_node *n)
     return true;
 }
 
-static bool run(struct wml_pass_run *r, struct wml_err *err)
-{
-    (void)err;
-    return wml_pass_each(r, visit);
-}
-
 const struct wml_pass wml_pass_identity_elimination = {
-    .name = "identity-elimination", .category = "elimination", .on = true, .reference_on = true, .run = run,
+    .name = "identity-elimination", .category = "elimination", .on = true, .reference_on = true, .visit = visit,
     .summary = "Remove operators that change nothing: Identity, Dropout, no-op Cast, Tile, Pad, + 0, * 1",
 };

@@ -25,9 +25,8 @@ static void hand_over(struct wml_node *n, size_t i, struct wml_value *v)
     wml_node_take_output(id, 0, out);
 }
 
-static bool visit(void *arg, struct wml_node *n)
+static bool visit(struct wml_pass_run *r, struct wml_node *n)
 {
-    struct wml_pass_run *r = arg;
     struct wml_graph *g = wml_node_is(n, "If") ? branch_of(r, n) : NULL;
     if (!g) return true;
     const size_t n_out = n->n_out;
@@ -41,13 +40,7 @@ static bool visit(void *arg, struct wml_node *n)
     return true;
 }
 
-static bool run(struct wml_pass_run *r, struct wml_err *err)
-{
-    (void)err;
-    return wml_pass_each(r, visit);
-}
-
 const struct wml_pass wml_pass_if_elimination = {
-    .name = "if-elimination", .category = "elimination", .on = true, .run = run,
+    .name = "if-elimination", .category = "elimination", .on = true, .visit = visit,
     .summary = "Replace an If whose condition is constant by the branch that is taken",
 };

@@ -180,7 +180,7 @@ bool wml_bypass(struct wml_node *n, struct wml_value *v)
 
 struct each {
     struct wml_pass_run *r;
-    bool (*f)(void *arg, struct wml_node *n);
+    bool (*f)(struct wml_pass_run *r, struct wml_node *n);
 };
 
 static bool each_graph(void *arg, struct wml_graph *g)
@@ -193,7 +193,7 @@ static bool each_graph(void *arg, struct wml_graph *g)
     return true;
 }
 
-bool wml_pass_each(struct wml_pass_run *r, bool (*f)(void *arg, struct wml_node *n))
+bool wml_pass_each(struct wml_pass_run *r, bool (*f)(struct wml_pass_run *r, struct wml_node *n))
 {
     struct each e = {r, f};
     return wml_model_each_graph(r->model, each_graph, &e);

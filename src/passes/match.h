@@ -7,7 +7,7 @@
 #include "graph/graph.h"
 #include "graph/type.h"
 #include "ops/ops.h"
-#include "passes/passes.h"
+#include "passes/pass.h"
 
 /* The tensor of a value that can never change: an initializer callers cannot replace. NULL otherwise. */
 struct wml_tensor *wml_constant_of(const struct wml_value *v);
@@ -51,7 +51,7 @@ void wml_sweep(struct wml_pass_run *r);
 /* Removes n when nothing reads it, then likewise what gave it its inputs. */
 void wml_prune(struct wml_node *n);
 /* The nodes of every graph, sub-graphs included: f may remove the node it gets. */
-bool wml_pass_each(struct wml_pass_run *r, bool (*f)(void *arg, struct wml_node *n));
+bool wml_pass_each(struct wml_pass_run *r, bool (*f)(struct wml_pass_run *r, struct wml_node *n));
 /* The nodes of one operator of the ONNX domain, in every graph, in order: for patterns found from their last or middle
  * node. f may remove and add any; those that were there at the start and still are get their turn. Sorts what changed. */
 bool wml_pass_each_of(struct wml_pass_run *r, const char *op, void (*f)(void *arg, struct wml_node *n), void *arg, struct wml_err *err);

@@ -2,10 +2,9 @@
 #include "passes/activations.h"
 #include "passes/matmul_fused.h"
 
-static bool visit(void *arg, struct wml_node *n)
+static bool visit(struct wml_pass_run *r, struct wml_node *n)
 {
     static const char *const param[] = {"activation_alpha", "activation_beta"};
-    struct wml_pass_run *r = arg;
     struct wml_activation act;
     struct wml_node *mm = wml_node_producer(n, 0);
     if (!mm || !wml_fused_matmul_is(mm) || wml_node_is(n, "Clip") || !wml_activation_of(r, n, &act)) return true;
@@ -19,14 +18,8 @@ static bool visit(void *arg, struct wml_node *n)
     return true;
 }
 
-static bool run(struct wml_pass_run *r, struct wml_err *err)
-{
-    (void)err;
-    return wml_pass_each(r, visit);
-}
-
 const struct wml_pass wml_pass_matmul_activation_fusion = {
     .name = "matmul-activation-fusion", .category = "matmul", .pipe = "ort_graph", .ort_name = "MatMulActivationFusion", .level = 2,
-    .makes = WML_MAKES_CONTRIB, .only_for = "dml", .needs = "matmul-transpose-fusion", .run = run,
+    .makes = WML_MAKES_CONTRIB, .only_for = "dml", .needs = "matmul-transpose-fusion", .visit = visit,
     .summary = "Turn FusedMatMul and an activation into one operator of com.microsoft that DirectML has",
 };

@@ -36,9 +36,8 @@ void wml_bias_to_gemm(struct wml_node *add, const struct wml_node *mm, struct wm
     wml_node_add_input(add, bias);
 }
 
-static bool visit(void *arg, struct wml_node *n)
+static bool visit(struct wml_pass_run *r, struct wml_node *n)
 {
-    struct wml_pass_run *r = arg;
     struct wml_value *bias;
     const struct wml_node *mm = wml_matmul_before_bias(n, &bias);
     if (!mm || wml_value_rank(mm->in[0]) != 2) return true;
@@ -47,13 +46,7 @@ static bool visit(void *arg, struct wml_node *n)
     return true;
 }
 
-static bool run(struct wml_pass_run *r, struct wml_err *err)
-{
-    (void)err;
-    return wml_pass_each(r, visit);
-}
-
 const struct wml_pass wml_pass_matmul_add_fusion = {
-    .name = "matmul-add-fusion", .category = "matmul", .pipe = "ort_graph", .ort_name = "MatMulAddFusion", .level = 1, .on = true, .run = run,
+    .name = "matmul-add-fusion", .category = "matmul", .pipe = "ort_graph", .ort_name = "MatMulAddFusion", .level = 1, .on = true, .visit = visit,
     .summary = "Turn MatMul and Add of a row into Gemm (rank 2)",
 };

@@ -3,9 +3,8 @@
 #include "passes/batch_norm.h"
 #include "passes/weights_scale.h"
 
-static bool visit(void *arg, struct wml_node *n)
+static bool visit(struct wml_pass_run *r, struct wml_node *n)
 {
-    struct wml_pass_run *r = arg;
     struct wml_node *mm = wml_node_is(n, "BatchNormalization") ? wml_node_producer(n, 0) : NULL;
     bool gemm = mm && wml_node_is(mm, "Gemm");
     double *a, *b, *old = NULL;
@@ -41,13 +40,7 @@ static bool visit(void *arg, struct wml_node *n)
     return true;
 }
 
-static bool run(struct wml_pass_run *r, struct wml_err *err)
-{
-    (void)err;
-    return wml_pass_each(r, visit);
-}
-
 const struct wml_pass wml_pass_matmul_bn_fusion = {
     .name = "matmul-bn-fusion", .category = "matmul", .pipe = "ort_graph", .ort_name = "MatMul_BatchNormalization_Fusion",
-    .level = 1, .on = true, .run = run, .summary = "Fold BatchNormalization into the MatMul or Gemm before it",
+    .level = 1, .on = true, .visit = visit, .summary = "Fold BatchNormalization into the MatMul or Gemm before it",
 };

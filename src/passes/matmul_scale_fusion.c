@@ -29,9 +29,8 @@ static bool take(struct wml_pass_run *r, struct wml_node *mm, double factor)
     return true;
 }
 
-static bool visit(void *arg, struct wml_node *n)
+static bool visit(struct wml_pass_run *r, struct wml_node *n)
 {
-    struct wml_pass_run *r = arg;
     size_t slot;
     double factor;
     if (scales(r, n, &slot, &factor)) { /* after */
@@ -54,14 +53,8 @@ static bool visit(void *arg, struct wml_node *n)
     return true;
 }
 
-static bool run(struct wml_pass_run *r, struct wml_err *err)
-{
-    (void)err;
-    return wml_pass_each(r, visit);
-}
-
 const struct wml_pass wml_pass_matmul_scale_fusion = {
     .name = "matmul-scale-fusion", .category = "matmul", .pipe = "ort_graph", .ort_name = "MatMulScaleFusion", .level = 2,
-    .makes = WML_MAKES_CONTRIB, .run = run,
+    .makes = WML_MAKES_CONTRIB, .visit = visit,
     .summary = "Put numbers multiplied around MatMul into FusedMatMul of com.microsoft",
 };

@@ -14,10 +14,9 @@ static bool swaps_last(const struct wml_node *n)
     return true;
 }
 
-static bool visit(void *arg, struct wml_node *n)
+static bool visit(struct wml_pass_run *r, struct wml_node *n)
 {
     static const char *const flag[] = {"transA", "transB"};
-    struct wml_pass_run *r = arg;
     if (!wml_fused_matmul_is(n)) return true;
     for (size_t slot = 0; slot < 2; slot++) {
         struct wml_node *t = wml_node_producer(n, slot);
@@ -35,14 +34,8 @@ static bool visit(void *arg, struct wml_node *n)
     return true;
 }
 
-static bool run(struct wml_pass_run *r, struct wml_err *err)
-{
-    (void)err;
-    return wml_pass_each(r, visit);
-}
-
 const struct wml_pass wml_pass_matmul_transpose_fusion = {
     .name = "matmul-transpose-fusion", .category = "matmul", .pipe = "ort_graph", .ort_name = "MatmulTransposeFusion", .level = 2,
-    .makes = WML_MAKES_CONTRIB, .run = run,
+    .makes = WML_MAKES_CONTRIB, .visit = visit,
     .summary = "Put Transposes before MatMul into FusedMatMul of com.microsoft",
 };

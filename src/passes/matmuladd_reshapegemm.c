@@ -35,12 +35,7 @@ static bool rewrite(struct wml_match *m)
 
 static const struct wml_rule rules[] = {{WML_LINEAR_PATTERN, rewrite, 0, 7}};
 
-static bool run(struct wml_pass_run *r, struct wml_err *err)
-{
-    return wml_rules_run(r, rules, WML_COUNT(rules), err);
-}
-
 const struct wml_pass wml_pass_matmuladd_reshapegemm = {
-    .name = "matmuladd-reshapegemm", .category = "rewrite", .pipe = "rewrite", .run = run,
+    .name = "matmuladd-reshapegemm", .category = "rewrite", .pipe = "rewrite", .rules = rules, .n_rules = WML_COUNT(rules),
     .summary = "Turn MatMul and Add into Gemm, between Reshapes above rank 2",
 };

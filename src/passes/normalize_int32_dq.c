@@ -7,9 +7,8 @@ static bool is_single(const struct wml_tensor *t)
     return t && (t->dims.len == 0 || (t->dims.len == 1 && t->dims.at[0] == 1));
 }
 
-static bool visit(void *arg, struct wml_node *n)
+static bool visit(struct wml_pass_run *r, struct wml_node *n)
 {
-    struct wml_pass_run *r = arg;
     bool contrib = wml_node_is_in(n, "com.microsoft", "DequantizeLinear");
     if ((!contrib && !wml_node_is(n, "DequantizeLinear")) || n->n_in < 3 || !n->in[2]) return true;
     const struct wml_tensor *x = wml_constant_of(n->in[0]), *scale = wml_constant_of(n->in[1]), *zero = wml_constant_of(n->in[2]);
@@ -25,13 +24,7 @@ static bool visit(void *arg, struct wml_node *n)
     return true;
 }
 
-static bool run(struct wml_pass_run *r, struct wml_err *err)
-{
-    (void)err;
-    return wml_pass_each(r, visit);
-}
-
 const struct wml_pass wml_pass_normalize_int32_dq = {
-    .name = "normalize-int32-dq", .category = "rewrite", .pipe = "cgir_rewrite", .cgc = true, .run = run,
+    .name = "normalize-int32-dq", .category = "rewrite", .pipe = "cgir_rewrite", .cgc = true, .visit = visit,
     .summary = "Drop the zero point 0 of DequantizeLinear of int32 constants",
 };

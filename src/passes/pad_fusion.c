@@ -72,9 +72,8 @@ static bool fits(const struct wml_node *n, const int64_t *pads, size_t spatial)
     return true;
 }
 
-static bool visit(void *arg, struct wml_node *n)
+static bool visit(struct wml_pass_run *r, struct wml_node *n)
 {
-    struct wml_pass_run *r = arg;
     struct pad p;
     size_t len;
     bool pool = wml_node_is(n, "AveragePool") || wml_node_is(n, "MaxPool");
@@ -101,13 +100,7 @@ static bool visit(void *arg, struct wml_node *n)
     return true;
 }
 
-static bool run(struct wml_pass_run *r, struct wml_err *err)
-{
-    (void)err;
-    return wml_pass_each(r, visit);
-}
-
 const struct wml_pass wml_pass_pad_fusion = {
-    .name = "pad-fusion", .category = "misc", .pipe = "ort_graph", .ort_name = "Pad_Fusion", .level = 1, .on = true, .run = run,
+    .name = "pad-fusion", .category = "misc", .pipe = "ort_graph", .ort_name = "Pad_Fusion", .level = 1, .on = true, .visit = visit,
     .summary = "Put a constant Pad into the pads of the Conv or pool behind it",
 };

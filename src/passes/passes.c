@@ -5,6 +5,8 @@
 
 #include "graph/edit.h"
 #include "graph/graph.h"
+#include "passes/match.h"
+#include "passes/pattern.h"
 
 enum { MAX_ROUNDS = 8, MAX_EVENTS = 100000 };
 
@@ -83,6 +85,13 @@ static void forget_refusals(struct wml_pass_log *log, const struct wml_pass *p)
     if (log) log->v.len = kept;
 }
 
+static bool work(const struct wml_pass *p, struct wml_pass_run *r, struct wml_err *err)
+{
+    if (p->visit) return wml_pass_each(r, p->visit);
+    if (p->rules) return wml_rules_run(r, p->rules, p->n_rules, err);
+    return p->run(r, err);
+}
+
 /* One pass once. How many changes it made. */
 static size_t run_one(const struct wml_pass *p, struct wml_pass_run *r, struct wml_pass_result *result,
                       uint64_t (*now_ns)(void))
@@ -95,7 +104,7 @@ static size_t run_one(const struct wml_pass *p, struct wml_pass_run *r, struct w
     r->pass = p;
     r->before = result->rounds;
     if (r->round) forget_refusals(r->log, p);
-    bool ok = p->run(r, &err);
+    bool ok = work(p, r, &err);
     if (r->replacement) {
         wml_model_free(r->model);
         r->model = r->replacement;
@@ -119,7 +128,7 @@ static size_t run_one(const struct wml_pass *p, struct wml_pass_run *r, struct w
 
 static bool is_on(size_t i, const enum wml_pass_choice *choice)
 {
-    return wml_passes[i]->run && (choice[i] == WML_PASS_ON || (choice[i] == WML_PASS_DEFAULT && wml_passes[i]->on));
+    return !wml_passes[i]->refused && (choice[i] == WML_PASS_ON || (choice[i] == WML_PASS_DEFAULT && wml_passes[i]->on));
 }
 
 static void begin_account(const struct wml_passes_opts *o, struct wml_pass_result *result)

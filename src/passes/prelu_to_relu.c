@@ -24,12 +24,7 @@ static bool rewrite(struct wml_match *m)
 
 static const struct wml_rule rules[] = {{"PRelu(x, $slope)", rewrite, 0, 7}};
 
-static bool run(struct wml_pass_run *r, struct wml_err *err)
-{
-    return wml_rules_run(r, rules, WML_COUNT(rules), err);
-}
-
 const struct wml_pass wml_pass_prelu_to_relu = {
-    .name = "prelu-to-relu", .category = "rewrite", .pipe = "cgir_rewrite", .cgc = true, .run = run,
+    .name = "prelu-to-relu", .category = "rewrite", .pipe = "cgir_rewrite", .cgc = true, .rules = rules, .n_rules = WML_COUNT(rules),
     .summary = "Write PRelu with a constant slope out as Relus",
 };

@@ -14,9 +14,8 @@ static bool moves_one(const struct wml_node *n)
     return false;
 }
 
-static bool visit(void *arg, struct wml_node *q)
+static bool visit(struct wml_pass_run *r, struct wml_node *q)
 {
-    struct wml_pass_run *r = arg;
     if (!wml_node_is(q, "QuantizeLinear") || !wml_node_out(q, 0) || q->n_in < 2 || !q->in[1]) return true;
     struct wml_node *n = wml_node_producer(q, 0);
     struct wml_node *dq = n && moves_one(n) && n->graph == q->graph ? wml_node_producer(n, 0) : NULL;

@@ -22,13 +22,8 @@ static const struct wml_rule rules[] = {
     {"Mul(x, Sigmoid(x))", quick, 0, 0},
 };
 
-static bool run(struct wml_pass_run *r, struct wml_err *err)
-{
-    return wml_rules_run(r, rules, WML_COUNT(rules), err);
-}
-
 const struct wml_pass wml_pass_quick_gelu_fusion = {
     .name = "quick-gelu-fusion", .category = "gelu", .pipe = "ort_graph", .ort_name = "QuickGeluFusion", .level = 2,
-    .makes = WML_MAKES_CONTRIB, .run = run,
+    .makes = WML_MAKES_CONTRIB, .rules = rules, .n_rules = WML_COUNT(rules),
     .summary = "Turn x * sigmoid(a x) into QuickGelu of com.microsoft, from opset 24 into Swish",
 };

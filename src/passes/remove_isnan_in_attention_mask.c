@@ -13,12 +13,7 @@ static bool rewrite(struct wml_match *m)
 
 static const struct wml_rule rules[] = {{"Where(IsNaN(s), $zero, s)", rewrite, 0, 9}};
 
-static bool run(struct wml_pass_run *r, struct wml_err *err)
-{
-    return wml_rules_run(r, rules, WML_COUNT(rules), err);
-}
-
 const struct wml_pass wml_pass_remove_isnan_in_attention_mask = {
-    .name = "remove-isnan-in-attention-mask", .category = "surgery", .pipe = "surgery", .lossy = true, .run = run,
+    .name = "remove-isnan-in-attention-mask", .category = "surgery", .pipe = "surgery", .lossy = true, .rules = rules, .n_rules = WML_COUNT(rules),
     .summary = "Remove the NaN guard behind Softmax",
 };

@@ -46,9 +46,8 @@ static bool make_absolute(struct wml_pass_run *r, struct wml_node *n)
     return true;
 }
 
-static bool visit(void *arg, struct wml_node *n)
+static bool visit(struct wml_pass_run *r, struct wml_node *n)
 {
-    struct wml_pass_run *r = arg;
     if (!is_reshape(n) || !wml_node_in(n, 0) || !wml_node_out(n, 0)) return true;
     if (wml_same_type(n->in[0], n->out[0])) {
         if (wml_bypass(n, n->in[0])) wml_pass_applied(r, n->op_type, n->name);
@@ -64,13 +63,7 @@ static bool visit(void *arg, struct wml_node *n)
     return true;
 }
 
-static bool run(struct wml_pass_run *r, struct wml_err *err)
-{
-    (void)err;
-    return wml_pass_each(r, visit);
-}
-
 const struct wml_pass wml_pass_reshape_elimination = {
-    .name = "reshape-elimination", .category = "elimination", .on = true, .reference_on = true, .run = run,
+    .name = "reshape-elimination", .category = "elimination", .on = true, .reference_on = true, .visit = visit,
     .summary = "Remove Reshape, Flatten, Squeeze, Unsqueeze that change nothing, join two in a row",
 };

@@ -40,9 +40,8 @@ static bool order_of(const struct wml_value *x, const struct wml_value *out, con
     return true;
 }
 
-static bool visit(void *arg, struct wml_node *last)
+static bool visit(struct wml_pass_run *r, struct wml_node *last)
 {
-    struct wml_pass_run *r = arg;
     struct wml_node *t = wml_node_is(last, "Reshape") ? wml_node_producer(last, 0) : NULL;
     struct wml_node *first = t && wml_node_is(t, "Transpose") ? wml_node_producer(t, 0) : NULL;
     struct group g[MAX_RANK];
@@ -66,13 +65,7 @@ static bool visit(void *arg, struct wml_node *last)
     return true;
 }
 
-static bool run(struct wml_pass_run *r, struct wml_err *err)
-{
-    (void)err;
-    return wml_pass_each(r, visit);
-}
-
 const struct wml_pass wml_pass_reshape_transpose_fusion = {
-    .name = "reshape-transpose-fusion", .category = "layout", .on = true, .run = run,
+    .name = "reshape-transpose-fusion", .category = "layout", .on = true, .visit = visit,
     .summary = "Turn Reshape, Transpose, Reshape that merge axes for a while into one Transpose",
 };

@@ -20,9 +20,8 @@ static bool is_mode(const struct wml_node *n, const char *attr, const char *fall
     return wml_str_is(wml_attr_str(n, attr, wml_str(fallback)), want);
 }
 
-static bool omit(void *arg, struct wml_node *n)
+static bool omit(struct wml_pass_run *r, struct wml_node *n)
 {
-    struct wml_pass_run *r = arg;
     if (!wml_node_is(n, "Resize") || is_mode(n, "coordinate_transformation_mode", "half_pixel", "tf_crop_and_resize")) return true;
     bool empty[4] = {false}, any = false;
     for (size_t i = 1; i < 4; i++) any = (empty[i] = is_empty(wml_node_in(n, i))) || any;
@@ -60,9 +59,8 @@ static bool has_whole_scales(struct wml_pass_run *r, const struct wml_node *n)
     return true;
 }
 
-static bool to_asymmetric(void *arg, struct wml_node *n)
+static bool to_asymmetric(struct wml_pass_run *r, struct wml_node *n)
 {
-    struct wml_pass_run *r = arg;
     if (!wml_node_is(n, "Resize") || !is_mode(n, "mode", "nearest", "nearest") ||
         !is_mode(n, "nearest_mode", "round_prefer_floor", "floor") ||
         !is_mode(n, "coordinate_transformation_mode", "half_pixel", "tf_half_pixel_for_nn"))
@@ -88,9 +86,8 @@ const struct wml_pass wml_pass_resize_tf_half_pixel_for_nn_to_asymmetric = {
     .run = run_asymmetric, .summary = "Find nearest pixels of whole-number scales by mode asymmetric",
 };
 
-static bool to_linear(void *arg, struct wml_node *n)
+static bool to_linear(struct wml_pass_run *r, struct wml_node *n)
 {
-    struct wml_pass_run *r = arg;
     if (!wml_node_is(n, "Resize") || !is_mode(n, "mode", "nearest", "cubic") || wml_attr_int(n, "antialias", 0) ||
         wml_attr_int(n, "exclude_outside", 0) || is_mode(n, "coordinate_transformation_mode", "half_pixel", "tf_crop_and_resize"))
         return true;

@@ -24,9 +24,8 @@ static double factor_of(struct wml_pass_run *r, const struct wml_node *n, int dt
     return 0;
 }
 
-static bool visit(void *arg, struct wml_node *n)
+static bool visit(struct wml_pass_run *r, struct wml_node *n)
 {
-    struct wml_pass_run *r = arg;
     struct wml_conv c;
     size_t slot;
     if (!wml_conv_is(n, &c)) return true;
@@ -39,13 +38,7 @@ static bool visit(void *arg, struct wml_node *n)
     return true;
 }
 
-static bool run(struct wml_pass_run *r, struct wml_err *err)
-{
-    (void)err;
-    return wml_pass_each(r, visit);
-}
-
 const struct wml_pass wml_pass_scale_conv_fusion = {
-    .name = "scale-conv-fusion", .category = "convolution", .on = true, .run = run,
+    .name = "scale-conv-fusion", .category = "convolution", .on = true, .visit = visit,
     .summary = "Fold a product with one number into the Conv or ConvTranspose after it",
 };

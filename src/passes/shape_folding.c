@@ -59,11 +59,11 @@ static bool fold_gather(struct wml_pass_run *r, struct wml_node *n)
     return true;
 }
 
-static bool visit(void *arg, struct wml_node *n)
+static bool visit(struct wml_pass_run *r, struct wml_node *n)
 {
     if (n->n_out != 1 || !n->out[0] || n->out[0]->n_outputs || n->out[0]->pinned) return true;
-    if (wml_node_is(n, "Shape")) return fold_shape(arg, n);
-    if (wml_node_is(n, "Gather")) return fold_gather(arg, n);
+    if (wml_node_is(n, "Shape")) return fold_shape(r, n);
+    if (wml_node_is(n, "Gather")) return fold_gather(r, n);
     return true;
 }
 

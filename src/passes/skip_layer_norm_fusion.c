@@ -14,9 +14,8 @@ static bool is_vector(const struct wml_value *v, const struct wml_value *x)
     return t && t->dims.len == 1 && t->dims.at[0] == wml_value_axis(x, 2).size;
 }
 
-static bool visit(void *arg, struct wml_node *n)
+static bool visit(struct wml_pass_run *r, struct wml_node *n)
 {
-    struct wml_pass_run *r = arg;
     struct wml_node *add = wml_node_is(n, "LayerNormalization") ? wml_node_producer(n, 0) : NULL;
     if (!add || !wml_node_is(add, "Add") || add->graph != n->graph || n->n_out != 1) return true;
     struct wml_value *x = wml_node_in(add, 0), *skip = wml_node_in(add, 1), *sum = add->out[0];

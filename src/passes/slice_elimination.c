@@ -15,21 +15,14 @@ static bool keeps_all(struct wml_pass_run *r, const struct wml_node *n)
     return true;
 }
 
-static bool visit(void *arg, struct wml_node *n)
+static bool visit(struct wml_pass_run *r, struct wml_node *n)
 {
-    struct wml_pass_run *r = arg;
     if (!wml_node_is(n, "Slice") || !wml_node_in(n, 0) || !wml_node_out(n, 0) || !keeps_all(r, n)) return true;
     if (wml_bypass(n, n->in[0])) wml_pass_applied(r, n->op_type, n->name);
     return true;
 }
 
-static bool run(struct wml_pass_run *r, struct wml_err *err)
-{
-    (void)err;
-    return wml_pass_each(r, visit);
-}
-
 const struct wml_pass wml_pass_slice_elimination = {
     .name = "slice-elimination", .category = "elimination", .pipe = "ort_graph", .ort_name = "EliminateSlice", .level = 1,
-    .on = true, .reference_on = true, .run = run, .summary = "Remove a Slice that keeps every element",
+    .on = true, .reference_on = true, .visit = visit, .summary = "Remove a Slice that keeps every element",
 };

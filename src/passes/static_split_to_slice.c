@@ -30,9 +30,8 @@ static struct wml_value *number(struct wml_pass_run *r, struct wml_node *n, cons
     return wml_graph_add_init(n->graph, wml_str(name), wml_tensor_i64s(r->model, 1, &v));
 }
 
-static bool visit(void *arg, struct wml_node *n)
+static bool visit(struct wml_pass_run *r, struct wml_node *n)
 {
-    struct wml_pass_run *r = arg;
     int64_t size[MAX_PARTS], at = 0, rank, axis;
     if (!wml_node_is(n, "Split") || !wml_node_in(n, 0) || (rank = wml_value_rank(n->in[0])) < 1) return true;
     axis = wml_attr_int(n, "axis", 0);

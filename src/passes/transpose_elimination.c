@@ -25,9 +25,8 @@ static bool keeps_order(const int64_t *perm, size_t rank)
     return true;
 }
 
-static bool visit(void *arg, struct wml_node *n)
+static bool visit(struct wml_pass_run *r, struct wml_node *n)
 {
-    struct wml_pass_run *r = arg;
     int64_t outer[MAX_RANK], inner[MAX_RANK], both[MAX_RANK];
     size_t rank, inner_rank;
     if (!wml_node_is(n, "Transpose") || !perm_of(n, outer, &rank) || !wml_node_out(n, 0)) return true;
@@ -46,13 +45,7 @@ static bool visit(void *arg, struct wml_node *n)
     return true;
 }
 
-static bool run(struct wml_pass_run *r, struct wml_err *err)
-{
-    (void)err;
-    return wml_pass_each(r, visit);
-}
-
 const struct wml_pass wml_pass_transpose_elimination = {
-    .name = "transpose-elimination", .category = "layout", .on = true, .reference_on = true, .run = run,
+    .name = "transpose-elimination", .category = "layout", .on = true, .reference_on = true, .visit = visit,
     .summary = "Remove Transposes that change nothing, join two in a row",
 };

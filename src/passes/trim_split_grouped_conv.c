@@ -153,9 +153,8 @@ static void rewrite(struct wml_pass_run *r, const struct trim *t, struct wml_val
     if (!hint(r, part[0], part[1], concat)) wml_pass_skip(r, "the model's hints for quantisation cannot be read: none was added");
 }
 
-static bool visit(void *arg, struct wml_node *n)
+static bool visit(struct wml_pass_run *r, struct wml_node *n)
 {
-    struct wml_pass_run *r = arg;
     struct trim t;
     struct wml_value *w[2], *b[2] = {NULL, NULL};
     if (n->graph->owner || !find(r, n, &t)) return true;
@@ -168,13 +167,7 @@ static bool visit(void *arg, struct wml_node *n)
     return true;
 }
 
-static bool run(struct wml_pass_run *r, struct wml_err *err)
-{
-    (void)err;
-    return wml_pass_each(r, visit);
-}
-
 const struct wml_pass wml_pass_trim_split_grouped_conv = {
-    .name = "trim-split-grouped-conv", .category = "surgery", .pipe = "surgery", .run = run,
+    .name = "trim-split-grouped-conv", .category = "surgery", .pipe = "surgery", .visit = visit,
     .summary = "Cut dead taps of a grouped 1-D Conv whose result is sliced, and halve its groups",
 };

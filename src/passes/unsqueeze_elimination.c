@@ -3,9 +3,8 @@
 
 enum { MAX_RANK = 16 };
 
-static bool visit(void *arg, struct wml_node *n)
+static bool visit(struct wml_pass_run *r, struct wml_node *n)
 {
-    struct wml_pass_run *r = arg;
     const struct wml_tensor *t = wml_node_is(n, "Unsqueeze") ? wml_constant_of(wml_node_in(n, 0)) : NULL;
     const int64_t *axes;
     int64_t dims[MAX_RANK];
@@ -28,13 +27,7 @@ static bool visit(void *arg, struct wml_node *n)
     return true;
 }
 
-static bool run(struct wml_pass_run *r, struct wml_err *err)
-{
-    (void)err;
-    return wml_pass_each(r, visit);
-}
-
 const struct wml_pass wml_pass_unsqueeze_elimination = {
     .name = "unsqueeze-elimination", .category = "elimination", .pipe = "ort_graph", .ort_name = "UnsqueezeElimination",
-    .level = 1, .on = true, .run = run, .summary = "Turn Unsqueeze of a constant into the constant with other dims",
+    .level = 1, .on = true, .visit = visit, .summary = "Turn Unsqueeze of a constant into the constant with other dims",
 };

@@ -2,7 +2,7 @@
 #ifndef WML_PASSES_WEIGHTS_SCALE_H
 #define WML_PASSES_WEIGHTS_SCALE_H
 
-#include "passes/passes.h"
+#include "passes/pass.h"
 
 struct wml_tensor;
 

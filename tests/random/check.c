@@ -230,7 +230,7 @@ void rc_check(const struct rc_env *e, const struct rc_case *c, struct rc_result 
 void rc_choice_text(const enum wml_pass_choice *choice, struct wml_buf *out)
 {
     for (size_t i = 0; i < wml_n_passes; i++) {
-        bool on = wml_passes[i]->run && (choice[i] == WML_PASS_ON || (choice[i] == WML_PASS_DEFAULT && wml_passes[i]->on));
+        bool on = !wml_passes[i]->refused && (choice[i] == WML_PASS_ON || (choice[i] == WML_PASS_DEFAULT && wml_passes[i]->on));
         if (on) wml_buf_fmt(out, " %s", wml_passes[i]->name);
     }
 }

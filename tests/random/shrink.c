@@ -24,7 +24,7 @@ static void drop_passes(const struct rc_env *e, struct rc_case *c, struct rc_res
             size_t to = WML_MIN(from + step, wml_n_passes), on = 0;
             memcpy(was, c->choice, wml_n_passes * sizeof *was);
             for (size_t i = from; i < to; i++) {
-                on += wml_passes[i]->run && (was[i] == WML_PASS_ON || (was[i] == WML_PASS_DEFAULT && wml_passes[i]->on));
+                on += !wml_passes[i]->refused && (was[i] == WML_PASS_ON || (was[i] == WML_PASS_DEFAULT && wml_passes[i]->on));
                 c->choice[i] = WML_PASS_OFF;
             }
             if (on && !fails(e, c, r)) memcpy(c->choice, was, wml_n_passes * sizeof *was);

@@ -48,7 +48,7 @@ static void choose_some(struct wml_rng *rng, enum wml_pass_choice *choice, int o
     for (size_t i = 0; i < wml_n_passes; i++) {
         const struct wml_pass *p = wml_passes[i];
         int64_t x = wml_rng_range(rng, 0, 100);
-        if (!p->run || (!any && (p->lossy || p->only_for))) continue;
+        if (p->refused || (!any && (p->lossy || p->only_for))) continue;
         if (x < on) choice[i] = WML_PASS_ON;
         else if (x >= 100 - off) choice[i] = WML_PASS_OFF;
     }
@@ -72,7 +72,7 @@ static void choose(struct worker *w, const struct gen *g, const struct wml_pass 
         choose_some(&rng, c->choice, 0, 100, false);
         for (int i = 0; i < 6; i++) {
             size_t k = (size_t)wml_rng_range(&rng, 0, (int64_t)wml_n_passes);
-            if (wml_passes[k]->run && !wml_passes[k]->lossy && !wml_passes[k]->only_for) c->choice[k] = WML_PASS_ON;
+            if (!wml_passes[k]->refused && !wml_passes[k]->lossy && !wml_passes[k]->only_for) c->choice[k] = WML_PASS_ON;
         }
     } else {
         c->lossy = true;
@@ -95,7 +95,7 @@ static void choose(struct worker *w, const struct gen *g, const struct wml_pass 
     while (!wml_passes_settle(c->choice, NULL, false, &err)) {
         for (size_t i = 0; i < wml_n_passes; i++)
             if (c->choice[i] == WML_PASS_ON && wml_passes[i]->against) c->choice[i] = WML_PASS_DEFAULT;
-            else if (c->choice[i] == WML_PASS_OFF && wml_rng_range(&rng, 0, 3) == 0 && !wml_passes[i]->only_for && wml_passes[i]->run)
+            else if (c->choice[i] == WML_PASS_OFF && wml_rng_range(&rng, 0, 3) == 0 && !wml_passes[i]->only_for && !wml_passes[i]->refused)
                 c->choice[i] = WML_PASS_DEFAULT;
         err = (struct wml_err){0};
     }
