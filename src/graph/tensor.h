@@ -28,6 +28,7 @@ struct wml_derived {
     size_t n_also;
     uint64_t size;
     size_t chunk; /* 0: WML_CHUNK */
+    bool turned;  /* the source is the same matrix transposed, in whatever type of floats; nothing else was done to it */
     bool (*produce)(const void *arg, struct wml_span src, uint64_t offset, unsigned char *out,
                     size_t n, struct wml_err *err);
     const void *arg; /* lives as long as the model, e.g. in its arena */

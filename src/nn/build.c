@@ -7,7 +7,7 @@ enum { SCOPE_NAME = 256 };
 
 void wml_nn_init(struct wml_nn *b, struct wml_weights *w, int64_t opset, struct wml_err *err)
 {
-    *b = (struct wml_nn){.m = wml_model_new(), .w = w, .opset = opset, .err = err};
+    *b = (struct wml_nn){.m = wml_model_new(), .w = w, .opset = opset, .real = WML_F32, .err = err};
     b->g = b->m->graph;
     b->m->ir_version = 8; /* of opset 17; whoever converts to another raises it */
     wml_model_set_opset(b->m, "", opset > WML_NN_OPSET ? opset : WML_NN_OPSET);
@@ -217,6 +217,15 @@ struct wml_value *wml_nn_float(struct wml_nn *b, double v)
     if (b->failed) return NULL;
     const float f = (float)v;
     return shared(b, wml_arena_fmt(&b->m->arena, "const_%.9g", (double)f), WML_F32, 0, NULL, &f, sizeof f);
+}
+
+struct wml_value *wml_nn_number(struct wml_nn *b, enum wml_dtype dtype, double v)
+{
+    if (b->failed || dtype == WML_F32) return wml_nn_float(b, v);
+    uint64_t bits = 0, n = 0;
+    wml_dtype_store(dtype, &bits, 0, v);
+    wml_dtype_bytes(dtype, 1, &n);
+    return shared(b, wml_arena_fmt(&b->m->arena, "const_%s_%.9g", wml_dtype_name(dtype), (double)(float)v), dtype, 0, NULL, &bits, (size_t)n);
 }
 
 struct wml_value *wml_nn_int(struct wml_nn *b, enum wml_dtype dtype, int64_t v)

@@ -1,12 +1,14 @@
 /* nn/derive.c - see derive.h. */
+#include <math.h>
+#include <stdlib.h>
 #include "nn/derive.h"
 
 enum { TILE = 32 };
 
 struct job {
     struct wml_nn_recipe recipe;
-    enum wml_dtype dtype;
-    size_t item;        /* bytes of an element in the checkpoint */
+    enum wml_dtype dtype, to; /* in the checkpoint, in the model */
+    size_t item, made;  /* bytes of an element there and here */
     size_t rows, inner; /* to turn: the source as matrices, each of so many rows and columns */
     size_t along, tail; /* to scale: sizes of the axis and of what is behind it */
 };
@@ -57,18 +59,38 @@ static void scale_elements(const struct job *j, size_t first, size_t n, float *o
     for (size_t i = 0; i < n; i++) out[i] *= j->recipe.scale[(first + i) / j->tail % j->along];
 }
 
+static void compute(const struct job *j, const unsigned char *src, size_t first, size_t count, float *to)
+{
+    if (j->recipe.transpose) {
+        transpose_matrices(j, src, first / j->rows, (first + count) / j->rows, to);
+        return;
+    }
+    wml_nn_to_float(j->dtype, src + first * j->item, count, to);
+    if (j->recipe.scale) scale_elements(j, first, count, to);
+}
+
+/* What is finite stays finite. */
+static void to_half(const float *x, size_t n, uint16_t *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        const uint16_t h = wml_float_to_half(x[i]);
+        out[i] = (h & 0x7fff) == 0x7c00 && isfinite(x[i]) ? (uint16_t)(h - 1) : h;
+    }
+}
+
 static bool produce(const void *arg, struct wml_span src, uint64_t offset, unsigned char *out, size_t n, struct wml_err *err)
 {
-    (void)err;
     const struct job *j = arg;
-    const size_t first = (size_t)(offset / sizeof(float)), count = n / sizeof(float);
-    float *to = (float *)(void *)out;
-    if (j->recipe.transpose) {
-        transpose_matrices(j, src.ptr, first / j->rows, (first + count) / j->rows, to);
+    const size_t first = (size_t)(offset / j->made), count = n / j->made;
+    if (j->to == WML_F32) {
+        compute(j, src.ptr, first, count, (float *)(void *)out);
         return true;
     }
-    wml_nn_to_float(j->dtype, src.ptr + first * j->item, count, to);
-    if (j->recipe.scale) scale_elements(j, first, count, to);
+    float *wide = wml_big_alloc(count * sizeof *wide, err);
+    if (!wide) return false;
+    compute(j, src.ptr, first, count, wide);
+    to_half(wide, count, (uint16_t *)(void *)out);
+    free(wide);
     return true;
 }
 
@@ -81,7 +103,8 @@ struct wml_tensor *wml_nn_derive(struct wml_nn *b, const struct wml_weight *w, s
         return NULL;
     }
     struct job *j = WML_NEW(&b->m->arena, struct job);
-    *j = (struct job){.recipe = recipe, .dtype = w->dtype, .item = wml_dtype_info(w->dtype)->bits / 8, .along = 1, .tail = 1};
+    *j = (struct job){.recipe = recipe, .dtype = w->dtype, .to = b->real, .item = wml_dtype_info(w->dtype)->bits / 8,
+                      .made = wml_dtype_info(b->real)->bits / 8, .along = 1, .tail = 1};
     size_t count = 1;
     for (size_t i = 0; i < rank; i++) {
         count *= (size_t)dims[i];
@@ -89,7 +112,8 @@ struct wml_tensor *wml_nn_derive(struct wml_nn *b, const struct wml_weight *w, s
         if (i > recipe.axis) j->tail *= (size_t)dims[i];
     }
     struct wml_derived *d = WML_NEW(&b->m->arena, struct wml_derived);
-    *d = (struct wml_derived){.source = source, .size = sizeof(float) * count, .produce = produce, .arg = j};
+    *d = (struct wml_derived){.source = source, .size = j->made * count, .turned = recipe.transpose && rank == 2,
+                              .produce = produce, .arg = j};
     int64_t turned[3] = {0};
     if (recipe.transpose) {
         j->rows = (size_t)dims[rank - 2];
@@ -99,8 +123,8 @@ struct wml_tensor *wml_nn_derive(struct wml_nn *b, const struct wml_weight *w, s
         turned[rank - 1] = dims[rank - 2];
         dims = turned;
         /* whole rows of the result, about a mebibyte of them: each costs a walk over all rows of the source */
-        const size_t row = j->rows * sizeof(float), rows = row < 4 * (size_t)WML_CHUNK ? 4 * (size_t)WML_CHUNK / row : 1;
+        const size_t row = j->rows * j->made, rows = row < 4 * (size_t)WML_CHUNK ? 4 * (size_t)WML_CHUNK / row : 1;
         d->chunk = row * (rows > TILE ? rows / TILE * TILE : rows);
     }
-    return wml_tensor_derive(b->m, WML_F32, rank, dims, d);
+    return wml_tensor_derive(b->m, b->real, rank, dims, d);
 }

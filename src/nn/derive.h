@@ -1,5 +1,5 @@
-/* nn/derive.h - a weight of the checkpoint as float32 in another order: computed piece by piece while the model is
- * written (graph/tensor.h, DERIVED). */
+/* nn/derive.h - a weight of the checkpoint in the model's type of floats or in another order: computed piece by piece while
+ * the model is written (graph/tensor.h, DERIVED). */
 #ifndef WML_NN_DERIVE_H
 #define WML_NN_DERIVE_H
 
@@ -11,7 +11,7 @@ struct wml_nn_recipe { /* zero: only the type changes */
     size_t axis;
 };
 
-/* A float32 tensor of `dims` from `bytes`, elements of dtype in the order that dims has before the transposition. The
+/* A tensor of b->real with `dims` from `bytes`, elements of dtype in the order that dims has before the transposition. The
  * bytes live as long as the model. NULL after a failure. */
 struct wml_tensor *wml_nn_derive(struct wml_nn *b, const struct wml_weight *w, struct wml_span bytes, size_t rank,
                                  const int64_t *dims, struct wml_nn_recipe recipe);

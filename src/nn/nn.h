@@ -38,6 +38,7 @@ struct wml_nn {
     struct wml_graph *g;
     struct wml_weights *w;
     int64_t opset;        /* wanted: standard forms that it has are used */
+    enum wml_dtype real;  /* of weights: WML_F32 unless told otherwise; the operators that are built must have it */
     const char *klass;    /* what '*' at the start of a class stands for: "Roberta" */
     struct wml_str base;  /* of the bare model in those with heads, "bert"; checkpoints have it or not. Absent: none */
     struct wml_err *err;
@@ -83,6 +84,7 @@ struct wml_value *wml_nn_extent(struct wml_nn *b, struct wml_value *v, int axis)
 
 /* Constants; equal ones are one initializer. */
 struct wml_value *wml_nn_float(struct wml_nn *b, double v); /* scalar */
+struct wml_value *wml_nn_number(struct wml_nn *b, enum wml_dtype dtype, double v); /* float32 or float16 */
 struct wml_value *wml_nn_int(struct wml_nn *b, enum wml_dtype dtype, int64_t v);
 struct wml_value *wml_nn_ints(struct wml_nn *b, size_t n, const int64_t *v); /* int64 [n] */
 /* Named after `hint` in the scope; the bytes are copied. */

@@ -58,7 +58,7 @@ struct wml_value *wml_nn_div(struct wml_nn *b, struct wml_value *x, struct wml_v
 
 struct wml_value *wml_nn_scale(struct wml_nn *b, struct wml_value *x, double by)
 {
-    return by == 1.0 ? x : wml_nn_mul(b, x, wml_nn_float(b, by));
+    return by == 1.0 || !x ? x : wml_nn_mul(b, x, wml_nn_number(b, wml_value_elem(x), by));
 }
 
 struct wml_value *wml_nn_shift(struct wml_nn *b, struct wml_value *x, double by)

@@ -106,8 +106,8 @@ static struct wml_value *initializer(struct wml_nn *b, const struct wml_weight *
     const struct wml_str key = wml_arena_fmt(&b->m->arena, "weight %.*s", WML_ARG(name));
     struct wml_value *known = wml_map_get(&b->shared, key);
     if (known) return known;
-    const bool as_stored = w->dtype == WML_F32 && !r.transpose && !r.scale;
-    return add_init(b, key, name, as_stored ? wml_tensor_borrow(b->m, WML_F32, rank, dims, bytes, b->err)
+    const bool as_stored = w->dtype == b->real && !r.transpose && !r.scale;
+    return add_init(b, key, name, as_stored ? wml_tensor_borrow(b->m, b->real, rank, dims, bytes, b->err)
                                             : wml_nn_derive(b, w, bytes, rank, dims, r));
 }
 

@@ -13,7 +13,7 @@ bool wml_nn_has(struct wml_nn *b, const char *name);
 /* The same, and it is a failure when there is none or when its shape is not dims (-1: any size). */
 const struct wml_weight *wml_nn_need(struct wml_nn *b, const char *name, size_t rank, const int64_t *dims);
 
-/* float32 initializers; one for every weight and form, however often it is asked for. */
+/* Initializers of the type b->real; one for every weight and form, however often it is asked for. */
 struct wml_value *wml_nn_param(struct wml_nn *b, const char *name, size_t rank, const int64_t *dims);
 struct wml_value *wml_nn_param_of(struct wml_nn *b, const struct wml_weight *w); /* any weight, NULL gives NULL */
 struct wml_value *wml_nn_transposed(struct wml_nn *b, const struct wml_weight *w); /* [n,k] as [k,n] */
