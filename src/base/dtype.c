@@ -107,6 +107,14 @@ uint16_t wml_float_to_half(float f)
     return (uint16_t)(sign | (mag - 0x38000000u + 0xfff + odd) >> 13);
 }
 
+uint16_t wml_float_to_half_weight(float f)
+{
+    const uint16_t h = wml_float_to_half(f), sign = h & 0x8000;
+    const uint32_t mag = float_bits(f) & 0x7fffffff;
+    if (mag && h == sign) return sign | 1;
+    return mag < 0x7f800000u && (h & 0x7fff) == 0x7c00 ? (uint16_t)(sign | 0x7bff) : h;
+}
+
 float wml_bf16_to_float(uint16_t b)
 {
     return bits_float((uint32_t)b << 16);

@@ -38,6 +38,7 @@ bool wml_dtype_bytes(int dtype, uint64_t n, uint64_t *bytes);
 
 float wml_half_to_float(uint16_t h);   /* IEEE 754 binary16 */
 uint16_t wml_float_to_half(float f);   /* round to nearest even */
+uint16_t wml_float_to_half_weight(float f); /* as model converters do it: nothing but 0 becomes 0, nothing finite infinite */
 float wml_bf16_to_float(uint16_t b);
 uint16_t wml_float_to_bf16(float f);   /* round to nearest even, NaN stays NaN */
 /* Element i of packed data as double (int64 beyond 2^53 loses bits; strings and complex give NaN). */

@@ -78,7 +78,8 @@ bool wml_export_build(const struct wml_export_source *s, const struct wml_export
 {
     struct wml_nn b;
     wml_nn_init(&b, s->weights, o->opset, err);
-    struct wml_family_job j = {.nn = &b, .family = p->family, .type = p->type, .task = task, .cfg = p->cfg, .root = s->cfg,
+    if (o->real) b.real = o->real;
+    struct wml_family_job j = {.nn = &b, .turn_tied = o->turn_tied, .family = p->family, .type = p->type, .task = task, .cfg = p->cfg, .root = s->cfg,
                                .pre = s->pre, .batch = o->batch, .given = o->given, .n_given = o->n_given};
     memcpy(j.size, o->size, sizeof j.size);
     family_runs(&j);
@@ -93,6 +94,17 @@ bool wml_export_build(const struct wml_export_source *s, const struct wml_export
                                           .n_inputs = j.input.len, .module = b.module.at, .n_modules = b.module.len};
         b.m = NULL;
     }
+    wml_nn_release(&b);
+    return ok;
+}
+
+bool wml_export_facts(const struct wml_export_source *s, const struct wml_export_plan *p, struct wml_genai_facts *out, struct wml_err *err)
+{
+    struct wml_nn b;
+    wml_nn_init(&b, NULL, WML_NN_OPSET, err);
+    struct wml_family_job j = {.nn = &b, .family = p->family, .type = p->type, .cfg = p->cfg, .root = s->cfg};
+    *out = p->family->bundle->facts(&j);
+    const bool ok = wml_nn_ok(&b);
     wml_nn_release(&b);
     return ok;
 }

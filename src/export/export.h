@@ -4,6 +4,7 @@
 #define WML_EXPORT_EXPORT_H
 
 #include "families/family.h"
+#include "families/genai.h"
 
 struct wml_export_source {
     const char *name;               /* as the user calls the model: for messages and tasks */
@@ -35,6 +36,8 @@ struct wml_export_opts {
     int64_t size[WML_SIZE_COUNT]; /* 0: not given */
     const struct wml_family_input *given;
     size_t n_given;
+    enum wml_dtype real; /* of weights: 0 is float32; only parts of bundles take another */
+    bool turn_tied;      /* families/family.h */
 };
 
 struct wml_export_result { /* memory of the model */
@@ -49,6 +52,9 @@ struct wml_export_result { /* memory of the model */
 /* The graph of one task of the plan's family. The model borrows from the weights: it must hold them (flow does). */
 bool wml_export_build(const struct wml_export_source *s, const struct wml_export_plan *p, const struct wml_family_task *task,
                       const struct wml_export_opts *o, struct wml_export_result *out, struct wml_err *err);
+
+/* What a bundle's config says of the model; the plan's family makes bundles. */
+bool wml_export_facts(const struct wml_export_source *s, const struct wml_export_plan *p, struct wml_genai_facts *out, struct wml_err *err);
 
 /* "sentence-similarity" -> "feature-extraction": what is built for a task that is another's. The name itself otherwise. */
 struct wml_str wml_task_canonical(struct wml_str task);

@@ -40,11 +40,13 @@ struct wml_family_composite {
     struct wml_family_part part[3]; /* ends with name NULL */
 };
 
+struct wml_family_bundle;
 struct wml_family {
     const char *name; /* of the file */
     const struct wml_family_type *type; /* ends with model_type NULL */
     const struct wml_family_task *task; /* ends with task NULL; the first is the default */
     const struct wml_family_composite *composite; /* ends with task NULL; NULL: none */
+    const struct wml_family_bundle *bundle; /* of GenAI bundles (families/genai.h); NULL: none can be made */
     const void *own; /* what the functions of its tasks need beside the job, where families share them */
 };
 
@@ -77,6 +79,7 @@ struct wml_family_job {
     int64_t size[WML_SIZE_COUNT]; /* 0: not given */
     const struct wml_family_input *given; /* by --input-specs and --dynamic-axes */
     size_t n_given;
+    bool turn_tied; /* a tied table is stored a second time, turned: where the matrix is quantised and the table is not */
     WML_VEC(struct wml_family_input) input; /* declared so far, in the model's arena */
 };
 

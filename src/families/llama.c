@@ -1,4 +1,5 @@
 /* families/llama.c - decoders in the manner of Llama; see llama_body.h. */
+#include "families/genai.h"
 #include "families/llama_body.h"
 
 static const struct wml_family_type types[] = {
@@ -10,4 +11,4 @@ static const struct wml_family_task tasks[] = {
     {"feature-extraction", "Model", wml_llama_features},
     {NULL, NULL, NULL},
 };
-const struct wml_family wml_family_llama = {.name = "llama", .type = types, .task = tasks};
+const struct wml_family wml_family_llama = {.name = "llama", .type = types, .task = tasks, .bundle = &wml_llama_bundle};

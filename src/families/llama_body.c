@@ -46,7 +46,7 @@ struct wml_llama wml_llama_params(struct wml_family_job *j)
         .heads = wml_cfg_size(j, c, "num_attention_heads", 32), .inner = wml_cfg_size(j, c, "intermediate_size", 11008),
         .vocab = wml_cfg_size(j, c, "vocab_size", 32000), .positions = wml_cfg_size(j, c, "max_position_embeddings", 2048),
         .eps = wml_cfg_num(j, c, "rms_norm_eps", 1e-6), .act = wml_cfg_str(j, c, "hidden_act", "silu"),
-        .tied = wml_json_get_bool(c, "tie_word_embeddings", false)};
+        .tied = wml_json_get_bool(c, "tie_word_embeddings", false), .linear = wml_nn_linear};
     p.kv_heads = wml_cfg_size(j, c, "num_key_value_heads", p.heads);
     p.head = wml_cfg_size(j, c, "head_dim", p.hidden / p.heads > 0 ? p.hidden / p.heads : 1);
     const bool slides = wml_json_get_bool(c, "use_sliding_window", !is(j, "qwen2") && !is(j, "qwen3"));
@@ -70,16 +70,16 @@ struct layer {
     const struct wml_nn_turn *turn;
 };
 
-static void project(struct wml_nn *b, const struct wml_llama *p, struct wml_value *x, struct wml_value *out[3])
+void wml_llama_project(struct wml_nn *b, const struct wml_llama *p, struct wml_value *x, struct wml_value *out[3])
 {
     const int64_t q = p->heads * p->head, kv = p->kv_heads * p->head;
     if (!p->fused) {
-        out[0] = wml_nn_linear(b, x, "q_proj", q);
-        out[1] = wml_nn_linear(b, x, "k_proj", kv);
-        out[2] = wml_nn_linear(b, x, "v_proj", kv);
+        out[0] = p->linear(b, x, "q_proj", q);
+        out[1] = p->linear(b, x, "k_proj", kv);
+        out[2] = p->linear(b, x, "v_proj", kv);
         return;
     }
-    x = wml_nn_linear(b, x, "qkv_proj", q + 2 * kv);
+    x = p->linear(b, x, "qkv_proj", q + 2 * kv);
     out[0] = wml_nn_slice(b, x, -1, 0, q);
     out[1] = wml_nn_slice(b, x, -1, q, q + kv);
     out[2] = wml_nn_slice(b, x, -1, q + kv, INT64_MAX);
@@ -105,7 +105,7 @@ static struct wml_value *attention(struct wml_nn *b, const struct layer *l, stru
     const struct wml_llama *p = l->p;
     struct wml_value *qkv[3];
     wml_nn_enter(b, "*Attention", "self_attn");
-    project(b, p, x, qkv);
+    wml_llama_project(b, p, x, qkv);
     struct wml_nn_attention a = {.heads = p->heads, .kv_heads = p->kv_heads, .scale = p->scale, .mask = l->mask, .cap = p->score_cap};
     a.q = heads_of(b, p, qkv[0], p->heads, "q_norm");
     a.k = heads_of(b, p, qkv[1], p->kv_heads, "k_norm");
@@ -126,18 +126,18 @@ static struct wml_value *attention(struct wml_nn *b, const struct layer *l, stru
     return x;
 }
 
-static struct wml_value *feed_forward(struct wml_nn *b, const struct wml_llama *p, struct wml_value *x)
+struct wml_value *wml_llama_feed_forward(struct wml_nn *b, const struct wml_llama *p, struct wml_value *x)
 {
     struct wml_value *half[2];
     wml_nn_enter(b, "*MLP", "mlp");
     if (p->fused) {
-        wml_nn_split(b, wml_nn_linear(b, x, "gate_up_proj", 2 * p->inner), -1, 2, half);
+        wml_nn_split(b, p->linear(b, x, "gate_up_proj", 2 * p->inner), -1, 2, half);
     } else {
-        half[0] = wml_nn_linear(b, x, "gate_proj", p->inner);
-        half[1] = wml_nn_linear(b, x, "up_proj", p->inner);
+        half[0] = p->linear(b, x, "gate_proj", p->inner);
+        half[1] = p->linear(b, x, "up_proj", p->inner);
     }
     x = wml_nn_mul(b, wml_nn_act(b, half[0], p->act, "hidden_act"), half[1]);
-    x = wml_nn_linear(b, x, "down_proj", p->hidden);
+    x = p->linear(b, x, "down_proj", p->hidden);
     wml_nn_leave(b);
     return x;
 }
@@ -155,7 +155,7 @@ static struct wml_value *layer(struct wml_nn *b, const struct layer *l, struct w
     if (p->sandwich) y = wml_nn_rms_norm(b, y, "post_attention_layernorm", p->eps, p->one_plus);
     x = wml_nn_add(b, x, scaled(b, y, p->residual_scale));
     y = wml_nn_rms_norm(b, x, p->sandwich ? "pre_feedforward_layernorm" : "post_attention_layernorm", p->eps, p->one_plus);
-    y = feed_forward(b, p, y);
+    y = wml_llama_feed_forward(b, p, y);
     if (p->sandwich) y = wml_nn_rms_norm(b, y, "post_feedforward_layernorm", p->eps, p->one_plus);
     x = wml_nn_add(b, x, scaled(b, y, p->residual_scale));
     wml_nn_leave(b);
@@ -163,7 +163,7 @@ static struct wml_value *layer(struct wml_nn *b, const struct layer *l, struct w
 }
 
 /* Layer i has a window: layer_types says so; without it, all have where there is a window (Gemma 2: every other one). */
-static bool slides(const struct wml_family_job *j, const struct wml_llama *p, size_t i)
+bool wml_llama_slides(const struct wml_family_job *j, const struct wml_llama *p, size_t i)
 {
     const struct wml_json_val *kinds = wml_json_get(j->cfg, "layer_types");
     if (!p->window) return false;
@@ -174,7 +174,7 @@ static bool slides(const struct wml_family_job *j, const struct wml_llama *p, si
     return true;
 }
 
-static bool turns(const struct wml_family_job *j, size_t i)
+bool wml_llama_turns(const struct wml_family_job *j, size_t i)
 {
     const struct wml_json_val *list = wml_json_get(j->cfg, "no_rope_layers"); /* SmolLM3: 1 where positions are used */
     return wml_json_len(list) <= i || wml_json_int(wml_json_at(list, i), 1) != 0;
@@ -197,8 +197,8 @@ struct wml_value *wml_llama_body(struct wml_family_job *j, const struct wml_llam
         turn[1] = wml_nn_turn(b, &local, d->positions, d->ids, d->rows);
     }
     for (size_t i = 0; i < (size_t)p->layers && wml_nn_ok(b); i++) {
-        const bool window = slides(j, p, i);
-        const struct layer l = {.p = p, .j = j, .d = d, .i = i, .turns = turns(j, i), .mask = window && near ? near : d->additive,
+        const bool window = wml_llama_slides(j, p, i);
+        const struct layer l = {.p = p, .j = j, .d = d, .i = i, .turns = wml_llama_turns(j, i), .mask = window && near ? near : d->additive,
                                 .turn = &turn[window]};
         x = layer(b, &l, x);
     }

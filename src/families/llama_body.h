@@ -16,6 +16,7 @@ struct wml_llama {
     bool fused;     /* one weight for q, k, v, and one for gate and up */
     bool tied;
     struct wml_str act;
+    struct wml_value *(*linear)(struct wml_nn *b, struct wml_value *x, const char *name, int64_t out); /* how linear layers are built */
 };
 
 struct wml_llama wml_llama_params(struct wml_family_job *j);
@@ -23,6 +24,12 @@ struct wml_llama wml_llama_params(struct wml_family_job *j);
 struct wml_value *wml_llama_body(struct wml_family_job *j, const struct wml_llama *p, struct wml_decoder *d);
 /* Inputs, the model below its head, the head: logits [batch, length, vocab]. */
 struct wml_value *wml_llama_logits(struct wml_family_job *j, const struct wml_llama *p, struct wml_decoder *d);
+/* The parts of a layer, in its scope: q, k, v of "self_attn"; all of "mlp"; whether layer i has a window, and whether its
+ * queries and keys turn. */
+void wml_llama_project(struct wml_nn *b, const struct wml_llama *p, struct wml_value *x, struct wml_value *out[3]);
+struct wml_value *wml_llama_feed_forward(struct wml_nn *b, const struct wml_llama *p, struct wml_value *x);
+bool wml_llama_slides(const struct wml_family_job *j, const struct wml_llama *p, size_t i);
+bool wml_llama_turns(const struct wml_family_job *j, size_t i);
 void wml_llama_features(struct wml_family_job *j);
 void wml_llama_generation(struct wml_family_job *j);
 

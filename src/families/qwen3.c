@@ -1,5 +1,6 @@
 /* families/qwen3.c - Qwen3: a decoder in the manner of Llama, also as two files with a cache: one for the prompt, one for
  * token after token. */
+#include "families/genai.h"
 #include "families/llama_body.h"
 
 static void cached(struct wml_family_job *j, int64_t new_tokens)
@@ -31,4 +32,4 @@ static const struct wml_family_composite composites[] = {
     {"text-generation", {{"decoder_prefill", "feature-extraction"}, {"decoder_gen", "text2text-generation"}, {NULL, NULL}}},
     {NULL, {{NULL, NULL}}},
 };
-const struct wml_family wml_family_qwen3 = {.name = "qwen3", .type = types, .task = tasks, .composite = composites};
+const struct wml_family wml_family_qwen3 = {.name = "qwen3", .type = types, .task = tasks, .composite = composites, .bundle = &wml_llama_bundle};

@@ -1,6 +1,7 @@
 /* flow/checkpoint.c - see checkpoint.h. */
 #include "flow/checkpoint.h"
 
+#include "graph/store.h"
 #include "os/file.h"
 #include "os/path.h"
 
@@ -48,4 +49,54 @@ bool wml_checkpoint_folder(struct wml_ctx *cx, const char *text, const char *ver
     case WML_REF_INVALID: break;
     }
     return false;
+}
+
+/* ------------------------------------------------------------- what is in it */
+
+static bool load_json(struct wml_checkpoint *c, const char *name, bool required, struct wml_json_doc **out, struct wml_err *err)
+{
+    struct wml_buf path = {0};
+    wml_path_join(&path, wml_buf_view(&c->folder), wml_str(name));
+    bool there = wml_file_exists(wml_buf_text(&path)), ok = !there || wml_json_load(wml_buf_text(&path), out, err);
+    if (!there && required) {
+        ok = wml_fail(err, WML_E_NOT_FOUND, "%s has no %s", c->name, name);
+        wml_hint(err, "give the folder of a Hugging Face model: config.json and *.safetensors");
+    }
+    wml_buf_release(&path);
+    return ok;
+}
+
+bool wml_checkpoint_open(struct wml_ctx *cx, const char *text, const char *verb, struct wml_checkpoint *out, struct wml_err *err)
+{
+    out->name = text;
+    return wml_checkpoint_folder(cx, text, verb, WML_HUB_MODEL, &out->folder, err) && load_json(out, "config.json", true, &out->config, err) &&
+           load_json(out, "preprocessor_config.json", false, &out->preprocessor, err);
+}
+
+bool wml_checkpoint_weights(struct wml_checkpoint *c, struct wml_err *err)
+{
+    return c->weights || wml_weights_open(wml_buf_text(&c->folder), &c->weights, err);
+}
+
+static void close_weights(void *handle)
+{
+    wml_weights_close(handle);
+}
+
+void wml_checkpoint_lend(const struct wml_checkpoint *c, struct wml_model *m)
+{
+    for (size_t i = 0; i < wml_weights_n_files(c->weights); i++) {
+        const struct wml_weights_file *f = wml_weights_file(c->weights, i);
+        wml_model_add_source(m, &(struct wml_source){.path = f->path, .bytes = f->map.bytes, .file = f->map.file,
+                                                     .handle = wml_weights_hold(c->weights), .close = close_weights, .drop = wml_map_drop});
+    }
+}
+
+void wml_checkpoint_close(struct wml_checkpoint *c)
+{
+    wml_weights_close(c->weights);
+    wml_json_free(c->config);
+    wml_json_free(c->preprocessor);
+    wml_buf_release(&c->folder);
+    *c = (struct wml_checkpoint){0};
 }

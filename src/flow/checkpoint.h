@@ -2,7 +2,10 @@
 #ifndef WML_FLOW_CHECKPOINT_H
 #define WML_FLOW_CHECKPOINT_H
 
+#include "graph/model.h"
 #include "hub/hub.h"
+#include "text/json.h"
+#include "weights/weights.h"
 
 /* What text is, without asking the network. */
 enum wml_model_ref { WML_REF_FOLDER, WML_REF_ONNX, WML_REF_ID, WML_REF_INVALID };
@@ -13,5 +16,19 @@ enum wml_model_ref wml_model_ref(const char *text, struct wml_err *err);
  * file is WML_E_USAGE. */
 bool wml_checkpoint_folder(struct wml_ctx *cx, const char *text, const char *verb, enum wml_hub_what what, struct wml_buf *folder,
                            struct wml_err *err);
+
+/* Config and weights of a checkpoint; zero it. */
+struct wml_checkpoint {
+    const char *name; /* as the user calls it */
+    struct wml_buf folder;
+    struct wml_json_doc *config, *preprocessor; /* preprocessor NULL: there is none */
+    struct wml_weights *weights;                /* NULL until they are opened */
+};
+/* Finds the folder and reads the JSON files: config.json must be there. */
+bool wml_checkpoint_open(struct wml_ctx *cx, const char *text, const char *verb, struct wml_checkpoint *out, struct wml_err *err);
+bool wml_checkpoint_weights(struct wml_checkpoint *c, struct wml_err *err);
+/* m borrows from the maps of the weights: it holds them, and the saver can copy out of the files. */
+void wml_checkpoint_lend(const struct wml_checkpoint *c, struct wml_model *m);
+void wml_checkpoint_close(struct wml_checkpoint *c);
 
 #endif

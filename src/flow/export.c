@@ -10,42 +10,11 @@
 
 /* ------------------------------------------------------------------ the source */
 
-/* config.json of the folder (required), or another file (optional). */
-static bool load_json(struct wml_export_run *r, const char *name, bool required, struct wml_json_doc **out, struct wml_err *err)
-{
-    struct wml_buf path = {0};
-    wml_path_join(&path, wml_buf_view(&r->folder), wml_str(name));
-    bool there = wml_file_exists(wml_buf_text(&path)), ok = !there || wml_json_load(wml_buf_text(&path), out, err);
-    if (!there && required) {
-        ok = wml_fail(err, WML_E_NOT_FOUND, "%s has no %s", r->a->model, name);
-        wml_hint(err, "give the folder of a Hugging Face model: config.json and *.safetensors");
-    }
-    wml_buf_release(&path);
-    return ok;
-}
-
 static bool open_source(struct wml_export_run *r, struct wml_err *err)
 {
-    if (!wml_checkpoint_folder(r->cx, r->a->model, "export", WML_HUB_MODEL, &r->folder, err)) return false;
-    if (!load_json(r, "config.json", true, &r->config, err) || !load_json(r, "preprocessor_config.json", false, &r->preprocessor, err))
-        return false;
-    r->source = (struct wml_export_source){.name = r->a->model, .cfg = wml_json_root(r->config), .pre = wml_json_root(r->preprocessor)};
+    if (!wml_checkpoint_open(r->cx, r->a->model, "export", &r->checkpoint, err)) return false;
+    r->source = (struct wml_export_source){.name = r->a->model, .cfg = wml_json_root(r->checkpoint.config), .pre = wml_json_root(r->checkpoint.preprocessor)};
     return true;
-}
-
-static void close_weights(void *handle)
-{
-    wml_weights_close(handle);
-}
-
-/* The model borrows from the maps of the weights: it holds them, and the saver can copy out of the files. */
-static void hold_weights(struct wml_model *m, struct wml_weights *w)
-{
-    for (size_t i = 0; i < wml_weights_n_files(w); i++) {
-        const struct wml_weights_file *f = wml_weights_file(w, i);
-        wml_model_add_source(m, &(struct wml_source){.path = f->path, .bytes = f->map.bytes, .file = f->map.file,
-                                                     .handle = wml_weights_hold(w), .close = close_weights, .drop = wml_map_drop});
-    }
 }
 
 /* -------------------------------------------------------------------- one file */
@@ -118,7 +87,7 @@ static bool export_part(struct wml_export_part *p, struct wml_err *err)
     const uint64_t start = wml_now_ns();
     wml_note_progress(r->cx, "Building", p->name ? p->name : p->task->task, 0, 0, NULL);
     if (!wml_export_build(&r->source, &r->plan, p->task, &r->opts, &p->made, err)) return false;
-    hold_weights(p->made.model, r->weights);
+    wml_checkpoint_lend(&r->checkpoint, p->made.model);
     tell_unknown(p);
     if (!convert(r, p->made.model, err)) return false;
     p->seconds[WML_EXPORT_BUILD] = since(start);
@@ -195,9 +164,9 @@ static bool run(struct wml_export_run *r, struct wml_err *err)
     const uint64_t start = wml_now_ns();
     size_t n = 0;
     if (!open_source(r, err) || !wml_export_read_specs(r, err) || !wml_export_plan(&r->source, r->a->task, &r->plan, err) ||
-        !list_parts(r, part, &n, err) || !wml_weights_open(wml_buf_text(&r->folder), &r->weights, err))
+        !list_parts(r, part, &n, err) || !wml_checkpoint_weights(&r->checkpoint, err))
         return false;
-    r->source.weights = r->weights;
+    r->source.weights = r->checkpoint.weights;
     return export_parts(r, part, n, since(start), err);
 }
 
@@ -207,10 +176,7 @@ bool wml_flow_export(const struct wml_export_args *a, struct wml_ctx *cx, struct
     r.a = &r.args;
     wml_report_tells_of_file(report);
     const bool ok = run(&r, err);
-    wml_weights_close(r.weights);
-    wml_json_free(r.config);
-    wml_json_free(r.preprocessor);
-    wml_buf_release(&r.folder);
+    wml_checkpoint_close(&r.checkpoint);
     wml_arena_release(&r.arena);
     return ok;
 }

@@ -3,6 +3,7 @@
 #define WML_FLOW_EXPORT_INTERNAL_H
 
 #include "export/export.h"
+#include "flow/checkpoint.h"
 #include "flow/export.h"
 #include "flow/staged.h"
 #include "graph/graph.h"
@@ -14,9 +15,7 @@ struct wml_export_run {
     struct wml_ctx *cx;
     struct wml_report *r;
     struct wml_arena arena;
-    struct wml_buf folder; /* where config and weights are */
-    struct wml_json_doc *config, *preprocessor;
-    struct wml_weights *weights;
+    struct wml_checkpoint checkpoint;
     struct wml_export_source source;
     struct wml_export_plan plan;
     struct wml_export_opts opts;

@@ -72,7 +72,7 @@ static void report_verified(struct wml_export_part *p, struct wml_item *o)
 /* Weights that the model had no place for; tables of positions and counters are always left. */
 static void report_unused(struct wml_export_part *p, struct wml_item *o)
 {
-    struct wml_weights *w = p->run->weights;
+    struct wml_weights *w = p->run->checkpoint.weights;
     struct wml_item *list = NULL;
     size_t n = 0;
     for (size_t i = 0; i < wml_weights_len(w); i++) {

@@ -1,5 +1,4 @@
 /* nn/derive.c - see derive.h. */
-#include <math.h>
 #include <stdlib.h>
 #include "nn/derive.h"
 
@@ -69,15 +68,6 @@ static void compute(const struct job *j, const unsigned char *src, size_t first,
     if (j->recipe.scale) scale_elements(j, first, count, to);
 }
 
-/* What is finite stays finite. */
-static void to_half(const float *x, size_t n, uint16_t *out)
-{
-    for (size_t i = 0; i < n; i++) {
-        const uint16_t h = wml_float_to_half(x[i]);
-        out[i] = (h & 0x7fff) == 0x7c00 && isfinite(x[i]) ? (uint16_t)(h - 1) : h;
-    }
-}
-
 static bool produce(const void *arg, struct wml_span src, uint64_t offset, unsigned char *out, size_t n, struct wml_err *err)
 {
     const struct job *j = arg;
@@ -89,7 +79,8 @@ static bool produce(const void *arg, struct wml_span src, uint64_t offset, unsig
     float *wide = wml_big_alloc(count * sizeof *wide, err);
     if (!wide) return false;
     compute(j, src.ptr, first, count, wide);
-    to_half(wide, count, (uint16_t *)(void *)out);
+    uint16_t *half = (uint16_t *)(void *)out;
+    for (size_t i = 0; i < count; i++) half[i] = wml_float_to_half_weight(wide[i]);
     free(wide);
     return true;
 }

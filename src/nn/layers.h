@@ -33,6 +33,10 @@ struct wml_value *wml_nn_layer_norm_plain(struct wml_nn *b, struct wml_value *x,
 struct wml_value *wml_nn_layer_norm_channels(struct wml_nn *b, struct wml_value *x, const char *name, double eps);
 /* x / sqrt(mean(x^2) + eps) * weight, over the last axis; one_plus: * (1 + weight). */
 struct wml_value *wml_nn_rms_norm(struct wml_nn *b, struct wml_value *x, const char *name, double eps, bool one_plus);
+/* The same as one operator of ONNX Runtime. With *skip: of x + *skip, and *skip is that sum afterwards. */
+struct wml_value *wml_nn_rms_norm_one(struct wml_nn *b, struct wml_value *x, struct wml_value **skip, const char *name, double eps, bool one_plus);
+/* The same as NPUs take it, x / |x| * weight sqrt(n): LpNormalization, which has no eps. */
+struct wml_value *wml_nn_rms_norm_lp(struct wml_nn *b, struct wml_value *x, const char *name, bool one_plus);
 struct wml_value *wml_nn_group_norm(struct wml_nn *b, struct wml_value *x, const char *name, int64_t groups, double eps);
 
 /* By the names of configs: gelu, gelu_new, gelu_pytorch_tanh, gelu_fast, quick_gelu, relu, relu6, silu, swish, tanh,

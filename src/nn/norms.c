@@ -1,4 +1,5 @@
 /* nn/norms.c - normalisations over the last axis, channels, groups. */
+#include <math.h>
 #include "nn/layers.h"
 
 /* LayerNormalization in its parts, for opsets that lack it. */
@@ -58,26 +59,73 @@ struct wml_value *wml_nn_layer_norm_channels(struct wml_nn *b, struct wml_value 
     return wml_nn_transpose(b, x, line ? "021" : "0312");
 }
 
+/* The weight of an RMS norm times `by`, or (1 + weight) times `by`, in the model's type of floats. */
+static struct wml_value *gain(struct wml_nn *b, int64_t n, bool one_plus, double by)
+{
+    const struct wml_weight *w = wml_nn_need(b, "weight", WML_DIMS(n));
+    if (!one_plus && by == 1) return wml_nn_param_of(b, w);
+    const float *g = wml_nn_read(b, w);
+    float *more = WML_NEW_ARRAY(&b->m->arena, float, (size_t)n);
+    for (int64_t i = 0; g && i < n; i++) wml_dtype_store(b->real, more, (size_t)i, ((one_plus ? 1 : 0) + (double)g[i]) * by);
+    return wml_nn_const(b, by != 1 ? "weight.gain" : "weight.plus_one", b->real, 1, &n, more);
+}
+
 struct wml_value *wml_nn_rms_norm(struct wml_nn *b, struct wml_value *x, const char *name, double eps, bool one_plus)
 {
     if (b->failed || !x) return NULL;
     const int64_t n = wml_nn_size(b, x, -1, "the last axis of a normalised value");
     wml_nn_enter_layer(b, "RMSNorm", "%s", name);
-    const struct wml_weight *w = wml_nn_need(b, "weight", WML_DIMS(n));
-    struct wml_value *scale = NULL;
-    if (one_plus && w) {
-        const float *g = wml_nn_read(b, w);
-        float *more = WML_NEW_ARRAY(&b->m->arena, float, (size_t)n);
-        for (int64_t i = 0; g && i < n; i++) more[i] = 1.0f + g[i];
-        scale = wml_nn_const(b, "weight.plus_one", WML_F32, 1, &n, more);
-    } else {
-        scale = wml_nn_param_of(b, w);
-    }
+    struct wml_value *scale = gain(b, n, one_plus, 1);
     struct wml_value *mean = wml_nn_reduce(b, "ReduceMean", wml_nn_binary(b, "Pow", x, wml_nn_float(b, 2)), WML_DIMS(-1), true);
     struct wml_value *y = wml_nn_div(b, x, wml_nn_unary(b, "Sqrt", wml_nn_shift(b, mean, eps)));
     y = wml_nn_mul(b, scale, y);
     wml_nn_leave(b);
     return y;
+}
+
+struct wml_value *wml_nn_rms_norm_one(struct wml_nn *b, struct wml_value *x, struct wml_value **skip, const char *name, double eps, bool one_plus)
+{
+    if (b->failed || !x) return NULL;
+    const struct wml_nn_shape s = wml_nn_shape(x);
+    const enum wml_dtype type = (enum wml_dtype)wml_value_elem(x);
+    const int64_t n = wml_nn_size(b, x, -1, "the last axis of a normalised value");
+    wml_nn_enter_layer(b, "RMSNorm", "%s", name);
+    struct wml_value *scale = gain(b, n, one_plus, 1), *y;
+    if (skip && *skip) {
+        struct wml_node *node = wml_nn_node(b, "com.microsoft", "SkipSimplifiedLayerNormalization", WML_VALUES(x, *skip, scale));
+        if (node) wml_attr_set_float(node, "epsilon", (float)eps);
+        struct wml_value *out[4] = {NULL};
+        for (size_t i = 0; i < 4; i++) out[i] = wml_nn_out(b, node, type, &s);
+        for (size_t i = 1; i < 3 && node; i++) wml_node_drop_output(node, i); /* statistics */
+        y = out[0];
+        *skip = out[3];
+    } else {
+        struct wml_node *node = wml_nn_node(b, "", "SimplifiedLayerNormalization", WML_VALUES(x, scale));
+        if (node) {
+            wml_attr_set_float(node, "epsilon", (float)eps);
+            wml_attr_set_int(node, "axis", -1);
+            wml_attr_set_int(node, "stash_type", 1);
+        }
+        y = wml_nn_out(b, node, type, &s);
+    }
+    wml_nn_leave(b);
+    return y;
+}
+
+struct wml_value *wml_nn_rms_norm_lp(struct wml_nn *b, struct wml_value *x, const char *name, bool one_plus)
+{
+    if (b->failed || !x) return NULL;
+    const struct wml_nn_shape s = wml_nn_shape(x);
+    const int64_t n = wml_nn_size(b, x, -1, "the last axis of a normalised value");
+    wml_nn_enter_layer(b, "RMSNorm", "%s", name);
+    struct wml_node *node = wml_nn_node(b, "", "LpNormalization", 1, &x);
+    if (node) {
+        wml_attr_set_int(node, "axis", -1);
+        wml_attr_set_int(node, "p", 2);
+    }
+    x = wml_nn_mul(b, wml_nn_out(b, node, WML_F32, &s), gain(b, n, one_plus, sqrt((double)n)));
+    wml_nn_leave(b);
+    return x;
 }
 
 /* [n,c,...], every channel for itself. */

@@ -26,6 +26,20 @@ static struct wml_value *table(struct wml_nn *b, const struct wml_nn_rope *r, in
     return wml_nn_const(b, sine ? "rotary.sin" : "rotary.cos", WML_F32, WML_DIMS(rows, r->size), t);
 }
 
+struct wml_value *wml_nn_rope_rows(struct wml_nn *b, const struct wml_nn_rope *r, int64_t rows, bool sine, enum wml_dtype dtype)
+{
+    const int64_t half = r->size / 2, dims[2] = {rows, half};
+    if (b->failed) return NULL;
+    if (rows < 1 || rows > 1 << 20) return wml_nn_fail(b, WML_E_UNSUPPORTED, "a table of %lld positions", (long long)rows);
+    unsigned char *t = wml_arena_alloc(&b->m->arena, wml_array_size((size_t)(rows * half), sizeof(float)));
+    for (int64_t p = 0; p < rows; p++)
+        for (int64_t i = 0; i < half; i++) {
+            const double v = turned(r, p, sine ? i + half : i, sine); /* the second half has the sine's own sign */
+            wml_dtype_store(dtype, t, (size_t)(p * half + i), v);
+        }
+    return wml_nn_const(b, sine ? "sin_cache" : "cos_cache", dtype, 2, dims, t);
+}
+
 /* Angles [batch, length, size] of positions of an open length. */
 static struct wml_value *angles(struct wml_nn *b, const struct wml_nn_rope *r, struct wml_value *positions)
 {

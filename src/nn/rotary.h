@@ -15,6 +15,9 @@ struct wml_nn_rope {
 /* theta^(-2 i / size) */
 void wml_nn_rope_init(struct wml_nn_rope *r, int64_t size, double theta);
 
+/* Cosines or sines of positions 0 .. rows - 1 as constants [rows, size / 2], as operators take them that turn by themselves. */
+struct wml_value *wml_nn_rope_rows(struct wml_nn *b, const struct wml_nn_rope *r, int64_t rows, bool sine, enum wml_dtype dtype);
+
 struct wml_nn_turn { /* cosines and sines: [batch or 1, 1, length, size]; the first half of sin is negated */
     struct wml_value *cos, *sin;
     int64_t size;

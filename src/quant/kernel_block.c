@@ -10,6 +10,7 @@
 #include "base/cc.h"
 #include "quant/kernel.h"
 #include "quant/kernel_cpu.h"
+#include "quant/kernel_rows.h"
 
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF /* a fused x * r + z rounds once: other bits */
@@ -67,7 +68,7 @@ WML_AVX2 static int32_t widen_avx2(const unsigned char *x, size_t m, struct rang
     return widen(x, m, r->low, r->high);
 }
 
-static float scale_of(const struct wml_blocks *b, float low, float high, uint8_t *zero)
+float wml_kernel_block_scale(const struct wml_blocks *b, float low, float high, uint8_t *zero)
 {
     const float top = (float)((1u << b->bits) - 1);
     if (b->symmetric) {
@@ -98,7 +99,7 @@ static bool panel_scales(const struct wml_blocks *b, const unsigned char *x, siz
     }
     for (size_t k = i * b->size; k < end; k++) odd |= (avx2 ? widen_avx2 : widen_c)(row(b, x, k, c, m, room), m, &r);
     for (size_t k = 0; k < m; k++) {
-        float s = scale_of(b, r.low[k], r.high[k], zero ? &zero[(c + k) * down + i] : &z);
+        float s = wml_kernel_block_scale(b, r.low[k], r.high[k], zero ? &zero[(c + k) * down + i] : &z);
         if (b->from == WML_F16) s = wml_half_to_float(wml_float_to_half(s));
         scale[(c + k) * down + i] = s;
         odd |= -!(s >= -FLT_MAX && s <= FLT_MAX);
@@ -109,6 +110,7 @@ static bool panel_scales(const struct wml_blocks *b, const unsigned char *x, siz
 bool wml_kernel_block_scales(const struct wml_blocks *b, const void *x, float *scale, uint8_t *zero)
 {
     bool finite = true;
+    if (b->stored) return wml_kernel_row_scales(b, x, scale, zero);
     for (size_t i = 0; finite && i < wml_blocks_down(b); i++)
         for (size_t c = 0; finite && c < b->n; c += WIDE) finite = panel_scales(b, x, i, c, WML_MIN(b->n - c, (size_t)WIDE), scale, zero);
     return finite;
@@ -250,6 +252,10 @@ void wml_kernel_block_pack(const struct wml_blocks *b, const void *x, const floa
 {
     const size_t down = wml_blocks_down(b), size = b->size * b->bits / 8, end = (offset + len) / size;
     const struct job w = {b, x, scale, zero};
+    if (b->stored) {
+        wml_kernel_row_pack(b, x, scale, zero, offset, len, out);
+        return;
+    }
     for (size_t at = offset / size, next; at < end; out += (next - at) * size, at = next) {
         size_t c = at / down, i = at % down, columns = (end - at) / down;
         if (i || !columns) { /* a column that an earlier or later piece has the rest of */

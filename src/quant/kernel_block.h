@@ -17,6 +17,7 @@
 
 struct wml_blocks {
     enum wml_dtype from; /* float32, float16, bfloat16 */
+    enum wml_dtype stored; /* WML_UNDEFINED: x is the matrix. Else x is the matrix turned, [n, k], in this type */
     size_t k, n;         /* rows, columns; rows lie one after another */
     size_t size;         /* 16, 32, 64, 128, 256 */
     unsigned bits;       /* 4, 8 */

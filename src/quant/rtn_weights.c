@@ -119,15 +119,23 @@ static size_t chunk_of(uint64_t column, uint64_t size)
     return n > WML_CHUNK ? (size_t)WML_MIN(n, size) : 0;
 }
 
+/* A matrix that is to be made of a turned one is quantised from that one: it never exists as floats. */
+static struct wml_tensor *turned_source(const struct wml_tensor *from)
+{
+    const struct wml_tensor *of = from->payload == WML_PAYLOAD_DERIVED && from->derived->turned && !from->view.ptr ? from->derived->source : NULL;
+    const bool known = of && (of->dtype == WML_F32 || of->dtype == WML_F16 || of->dtype == WML_BF16);
+    return known ? (struct wml_tensor *)(uintptr_t)of : NULL;
+}
+
 static bool make_matrix(struct wml_rtn *t, struct wml_value *v, struct wml_rtn_weight *out)
 {
     struct wml_model *m = t->r->model;
-    struct wml_tensor *from = wml_value_tensor(v);
+    struct wml_tensor *from = wml_value_tensor(v), *turned = turned_source(from), *source = turned ? turned : from;
     struct matrix *w = WML_NEW(&m->arena, struct matrix);
-    struct wml_derived how = {.source = from, .produce = produce_matrix, .arg = w};
+    struct wml_derived how = {.source = source, .produce = produce_matrix, .arg = w};
     struct wml_span bytes;
-    if (!wml_tensor_bytes(m, from, &bytes, t->err)) return false;
-    w->b = (struct wml_blocks){.from = (enum wml_dtype)from->dtype, .k = (size_t)from->dims.at[from->dims.len - 2],
+    if (!wml_tensor_bytes(m, source, &bytes, t->err)) return false;
+    w->b = (struct wml_blocks){.from = (enum wml_dtype)from->dtype, .stored = turned ? (enum wml_dtype)turned->dtype : WML_UNDEFINED, .k = (size_t)from->dims.at[from->dims.len - 2],
                                .n = (size_t)from->dims.at[from->dims.len - 1], .size = t->block_size, .bits = t->bits,
                                .symmetric = !t->r->opts->asymmetric};
     w->p.rows = w->b.n;

@@ -1,0 +1,68 @@
+/* flow/build_internal.h - the parts of `build`. Internal to src/flow. */
+#ifndef WML_FLOW_BUILD_INTERNAL_H
+#define WML_FLOW_BUILD_INTERNAL_H
+
+#include "base/hash.h"
+#include "export/export.h"
+#include "flow/build.h"
+#include "flow/checkpoint.h"
+#include "os/sys.h"
+
+struct wml_build_precision {
+    const char *name, *alias; /* "int4", "w4a32"; alias NULL: none */
+    enum wml_dtype real;      /* of what is no integer */
+    unsigned bits;            /* of the matrices of linear layers; 0: they stay floats */
+};
+
+struct wml_build_file {
+    const char *name; /* in the bundle */
+    uint64_t bytes;
+    int64_t modified_ns;
+};
+
+struct wml_build_stage {
+    const char *name;
+    bool reused;
+    double seconds;
+    WML_VEC(struct wml_build_file) file;
+};
+
+struct wml_build_run {
+    const struct wml_build_args *a;
+    struct wml_ctx *cx;
+    struct wml_arena arena;
+    struct wml_checkpoint checkpoint;
+    struct wml_json_doc *generation; /* generation_config.json, or NULL */
+    struct wml_export_source source;
+    struct wml_export_plan plan;
+    struct wml_genai_facts facts;
+    const struct wml_build_precision *precision;
+    int64_t context; /* tokens */
+    char key[WML_SHA256_HEX]; /* of inputs and options: what an earlier build must have had for its parts to be reused */
+    struct wml_json_doc *before; /* manifest of an earlier build with the same key, or NULL */
+    WML_VEC(struct wml_build_stage) stage;
+    uint64_t start;
+};
+
+/* Path of a file of the bundle, or of the checkpoint; in the arena. */
+const char *wml_build_out(struct wml_build_run *r, const char *name);
+const char *wml_build_in(struct wml_build_run *r, const char *name);
+
+/* Makes the named files, unless an earlier build left them whole; then notes that in the manifest. */
+bool wml_build_do(struct wml_build_run *r, const char *name, const char *const *file, size_t n,
+                  bool (*make)(struct wml_build_run *r, struct wml_err *err), struct wml_err *err);
+
+/* build_manifest.c. Finds what an earlier build left; refuses a folder with a bundle that is not of this command. */
+bool wml_build_resume(struct wml_build_run *r, struct wml_err *err);
+bool wml_build_is_made(const struct wml_build_run *r, const char *stage, const char *const *file, size_t n);
+bool wml_build_write_manifest(const struct wml_build_run *r, bool complete, struct wml_err *err);
+
+/* build_config.c: the config of a bundle of one graph. */
+bool wml_build_write_config(struct wml_build_run *r, struct wml_err *err);
+bool wml_build_copy_tokenizer(struct wml_build_run *r, struct wml_err *err);
+
+/* A part of the model, as a file with its weights beside it. */
+bool wml_build_part(struct wml_build_run *r, enum wml_genai_part part, const char *name, struct wml_err *err);
+void wml_build_report(const struct wml_build_run *r, struct wml_report *out);
+
+#endif
