@@ -37,6 +37,8 @@ static bool start(struct run *r, struct wml_family_job *j)
         wml_nn_fail(r->b, WML_E_USAGE, "a cache of %lld tokens, but the model has %lld positions", (long long)r->slots, (long long)r->p.positions);
         wml_nn_hint(r->b, "give a smaller --max-cache-len");
     }
+    if (wml_nn_ok(r->b) && r->p.head % 16)
+        wml_nn_fail(r->b, WML_E_UNSUPPORTED, "config.json: heads of %lld elements; GroupQueryAttention takes multiples of 16", (long long)r->p.head);
     return wml_nn_ok(r->b);
 }
 

@@ -80,6 +80,47 @@ static void test_blocks(void **state)
     free(x);
 }
 
+/* The same matrix stored turned, in every type: the same bits, also of a matrix that is to be half floats. */
+static void test_turned(void **state)
+{
+    static const size_t rows[] = {1, 2, 15, 17, 33, 257, K};
+    static const enum wml_dtype types[] = {WML_F32, WML_F16, WML_BF16};
+    enum { N = 9 };
+    float *x = numbers((size_t)K * N);
+    (void)state;
+    for (size_t i = 0; i < WML_COUNT(rows); i++)
+        for (size_t form = 0; form < 24; form++) {
+            const enum wml_dtype stored = types[form % 3];
+            struct wml_blocks b = {.from = form & 8 ? WML_F16 : WML_F32, .k = rows[i], .n = N, .size = form & 4 ? 128 : 16, .bits = form & 1 ? 8 : 4,
+                                   .symmetric = form & 2}, t = b;
+            const size_t n = b.n * wml_blocks_down(&b), size = b.size * b.bits / 8, width = wml_dtype_info(stored)->bits / 8;
+            unsigned char *given = malloc(b.k * b.n * 4 + 1), *turned = malloc(b.k * b.n * 4 + 1), *out[2] = {malloc(n * size), malloc(n * size)};
+            float *scale[2] = {malloc(n * 4), malloc(n * 4)};
+            uint8_t *zero[2] = {malloc(n), malloc(n)};
+            t.stored = stored;
+            for (size_t k = 0; k < b.k; k++)
+                for (size_t c = 0; c < N; c++) {
+                    wml_dtype_store(stored, turned + 1, c * b.k + k, x[k * N + c]);
+                    wml_dtype_store(b.from, given, k * N + c, wml_dtype_load(stored, turned + 1, c * b.k + k));
+                }
+            assert_true(width && wml_kernel_block_scales(&b, given, scale[0], zero[0]) && wml_kernel_block_scales(&t, turned + 1, scale[1], zero[1]));
+            assert_memory_equal(scale[0], scale[1], n * 4);
+            assert_memory_equal(zero[0], zero[1], n);
+            wml_kernel_block_pack(&b, given, scale[0], zero[0], 0, n * size, out[0]);
+            wml_kernel_block_pack(&t, turned + 1, scale[1], zero[1], 0, n / 2 * size, out[1]);
+            wml_kernel_block_pack(&t, turned + 1, scale[1], zero[1], n / 2 * size, (n - n / 2) * size, out[1] + n / 2 * size);
+            assert_memory_equal(out[0], out[1], n * size);
+            for (size_t k = 0; k < 2; k++) {
+                free(out[k]);
+                free(scale[k]);
+                free(zero[k]);
+            }
+            free(given);
+            free(turned);
+        }
+    free(x);
+}
+
 static void test_block_variants(void **state)
 {
     float *x = numbers(2 * PANEL);
@@ -182,7 +223,7 @@ static void test_table_variants(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_blocks), cmocka_unit_test(test_block_variants), cmocka_unit_test(test_not_finite),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_blocks), cmocka_unit_test(test_turned), cmocka_unit_test(test_block_variants), cmocka_unit_test(test_not_finite),
                                        cmocka_unit_test(test_tables), cmocka_unit_test(test_table_variants)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
