@@ -89,9 +89,8 @@ int64_t wml_cfg_count(struct wml_family_job *j, const struct wml_json_val *cfg, 
 int64_t wml_cfg_int(struct wml_family_job *j, const struct wml_json_val *cfg, const char *key, int64_t fallback); /* any */
 double wml_cfg_num(struct wml_family_job *j, const struct wml_json_val *cfg, const char *key, double fallback);
 struct wml_str wml_cfg_str(struct wml_family_job *j, const struct wml_json_val *cfg, const char *key, const char *fallback);
-/* A list of sizes; one number stands for a list of one. How many there were, at most max. */
+/* A list of sizes; one number stands for a list of one. How many there were, at most max. The second: `fallback` where absent. */
 size_t wml_cfg_sizes(struct wml_family_job *j, const struct wml_json_val *cfg, const char *key, int64_t *out, size_t max);
-/* The same, and `fallback` where the key is absent. */
 size_t wml_cfg_list(struct wml_family_job *j, const struct wml_json_val *cfg, const char *key, size_t n, const int64_t *fallback,
                     int64_t *out, size_t max);
 /* A number, or a list of two, as height and width. */
