@@ -10,7 +10,7 @@ const struct wml_json_val *wml_clip_config(const struct wml_family_job *j, bool 
 
 struct wml_clip wml_clip_params(struct wml_family_job *j, const struct wml_json_val *c, const char *act, double eps)
 {
-    const bool text = wml_json_get(c, "vocab_size") != NULL;
+    const bool text = wml_json_get(c, "vocab_size") || wml_str_ends(wml_json_get_str(c, "model_type"), "_text_model");
     struct wml_clip p = {
         .hidden = wml_cfg_size(j, c, "hidden_size", text ? 512 : 768), .layers = wml_cfg_size(j, c, "num_hidden_layers", 12),
         .heads = wml_cfg_size(j, c, "num_attention_heads", text ? 8 : 12), .inner = wml_cfg_size(j, c, "intermediate_size", text ? 2048 : 3072),

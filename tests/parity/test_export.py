@@ -191,3 +191,14 @@ def test_unknown_shapes_are_told(winml, tmp_path):
     assert r.code == 0 and "batch_size" in r.err and "colour" in r.err
     dims = onnx.load(tmp_path / "m.onnx").graph.input[0].type.tensor_type.shape.dim
     assert [d.dim_value for d in dims] == [1, 7]
+
+
+def test_a_text_that_fills_up_is_found_nowhere(winml, tmp_path):
+    """OWL-ViT: a text whose first id is 0 gets the lowest score at every place, and the others keep theirs."""
+    s = exported.session(export(winml, "owlvit", tmp_path, "--input-specs", specs("owlvit", tmp_path)))
+    feed = exported.feeds(s, reference("owlvit"))
+    full = s.run(["logits"], feed)[0]
+    feed["input_ids"] = feed["input_ids"].copy()
+    feed["input_ids"][1, 0] = 0
+    filled = s.run(["logits"], feed)[0]
+    assert np.all(filled[..., 1] == np.finfo(np.float32).min) and np.array_equal(filled[..., 0], full[..., 0])
