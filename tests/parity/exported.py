@@ -39,9 +39,10 @@ def specs(name, folder):
 def open_axes(name, folder):
     """Names for every axis in which the two references differ, as --dynamic-axes takes them."""
     other, axes = reference(name, dynamic=True), {}
+    batch = min(other["in." + key].shape[0] for key in meta(name)["inputs"])  # OWL-ViT has several texts for each picture
     for key, value in meta(name)["inputs"].items():
         wide = other["in." + key].shape
-        names = {str(i): "batch" if i == 0 else "length" if n == wide[-1] else f"{key}_{i}"
+        names = {str(i): ("batch" if n == batch else f"batch_{n}") if i == 0 else "length" if n == wide[-1] else f"{key}_{i}"
                  for i, n in enumerate(wide) if n != value["shape"][i]}
         if names:
             axes[key] = names
