@@ -34,6 +34,7 @@ struct wml_ep {
     const char *provider_token;                   /* in file names: "qnn" */
     bool test_only;                               /* never chosen by auto */
     const char *contrib; /* operators of com.microsoft that it has, a blank between; "*": those of ORT; NULL: none */
+    const struct wml_ep_stage *stage; /* ep/stage.h; NULL: no pipelines for generation are made for it */
     const struct wml_ep_want *want;
     size_t n_wants;
     /* Version of the vendor's runtime beside the plugin `library`, "2026.4.1". NULL: nothing depends on it. */
@@ -52,8 +53,7 @@ extern const size_t wml_n_eps;
 /* Whether the row says that it has this operator, "Op" or "domain::Op". Standard ones: always. */
 bool wml_ep_has_op(const struct wml_ep *ep, struct wml_str op);
 bool wml_ep_is_cpu(const struct wml_ep *ep); /* NULL: false */
-/* By full name or alias, without case. NULL: unknown. */
-const struct wml_ep *wml_ep_find(struct wml_str name);
+const struct wml_ep *wml_ep_find(struct wml_str name); /* by full name or alias, without case. NULL: unknown */
 /* The nearest name, for did-you-mean; NULL: none. */
 const char *wml_ep_similar(struct wml_str name);
 

@@ -1,6 +1,7 @@
 /* ep/qnn.c - Qualcomm's EP. On x86-64 its HTP library is a simulator and the plugin reports the host's CPU
  * as its device, so a request for the NPU is mapped to that device with the library named. */
 #include "ep/internal.h"
+#include "ep/stage.h"
 
 #include "os/file.h"
 #include "os/path.h"
@@ -38,6 +39,14 @@ static const struct wml_pair npu_defaults[] = {
     {NULL, NULL},
 };
 static const struct wml_pair no_options[] = {{NULL, NULL}};
+static const struct wml_pair stage_options[] = {
+    {"backend_path", WML_EP_FILE("QnnHtp")},
+    {"htp_performance_mode", "burst"},
+    {"htp_graph_finalization_optimization_mode", "3"},
+    {"soc_model", "60"}, /* Snapdragon X */
+    {NULL, NULL},
+};
+static const struct wml_ep_stage stage = {stage_options, .intra_threads = 2, .inter_threads = 1};
 static const struct wml_ep_device devices[] = {
     {WML_DEVICE_NPU, npu_defaults, NULL},
     {WML_DEVICE_GPU, no_options, NULL},
@@ -79,6 +88,7 @@ const struct wml_ep wml_ep_qnn = {
     .trace_file_key = "profiling_file_path",
     .provider_token = "qnn",
     .adopt = adopt,
+    .stage = &stage,
     .want = wants,
     .n_wants = WML_COUNT(wants),
 };

@@ -1,6 +1,7 @@
 /* ep/vnpu.c - winml's virtual NPU (tests/virtual_npu): a real plugin without hardware, for tests and as an
  * example. Never chosen automatically. ORT may list its device as NPU or as the CPU that stands in. */
 #include "ep/internal.h"
+#include "ep/stage.h"
 
 static bool adopt(const struct wml_ort_device *d, enum wml_device_type want, const char *library,
                   struct wml_arena *arena, struct wml_pair *option, size_t *n, bool *simulated)
@@ -14,6 +15,7 @@ static bool adopt(const struct wml_ort_device *d, enum wml_device_type want, con
 }
 
 static const struct wml_pair no_options[] = {{NULL, NULL}};
+static const struct wml_ep_stage stage = {no_options, .intra_threads = 1, .inter_threads = 1};
 static const struct wml_ep_device devices[] = {{WML_DEVICE_NPU, no_options, NULL}};
 static const char *const aliases[] = {"vnpu", NULL};
 static const char *const libraries[] = {WML_EP_FILE("winml_virtual_npu"), NULL};
@@ -41,6 +43,7 @@ const struct wml_ep wml_ep_vnpu = {
     .provider_token = "vnpu",
     .test_only = true,
     .adopt = adopt,
+    .stage = &stage,
     .want = wants,
     .n_wants = WML_COUNT(wants),
 };

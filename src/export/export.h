@@ -37,7 +37,7 @@ struct wml_export_opts {
     const struct wml_family_input *given;
     size_t n_given;
     enum wml_dtype real; /* of weights: 0 is float32; only parts of bundles take another */
-    bool turn_tied;      /* families/family.h */
+    struct wml_genai_opts genai; /* of parts of bundles */
 };
 
 struct wml_export_result { /* memory of the model */

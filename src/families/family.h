@@ -79,7 +79,7 @@ struct wml_family_job {
     int64_t size[WML_SIZE_COUNT]; /* 0: not given */
     const struct wml_family_input *given; /* by --input-specs and --dynamic-axes */
     size_t n_given;
-    bool turn_tied; /* a tied table is stored a second time, turned: where the matrix is quantised and the table is not */
+    const struct wml_genai_opts *genai; /* of parts of bundles (families/genai.h) */
     WML_VEC(struct wml_family_input) input; /* declared so far, in the model's arena */
 };
 

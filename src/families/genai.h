@@ -11,6 +11,11 @@
 
 enum wml_genai_part { WML_GENAI_PLAIN, WML_GENAI_TRANSFORMER, WML_GENAI_EMBEDDINGS, WML_GENAI_HEAD, WML_GENAI_PARTS };
 
+struct wml_genai_opts {
+    bool turn_tied;      /* a tied table is stored a second time, turned: where the matrix is quantised and the table is not */
+    enum wml_dtype cache; /* of a transformer's attention; 0: float32 */
+};
+
 struct wml_genai_facts { /* of a model, for the bundle's config */
     int64_t hidden, layers, heads, kv_heads, head, vocab;
     int64_t positions; /* that the model was trained for */

@@ -33,14 +33,21 @@ const char *wml_build_in(struct wml_build_run *r, const char *name)
 
 /* --------------------------------------------------------------------- checks */
 
-static bool check_type(const struct wml_build_args *a, struct wml_err *err)
+static bool check_type(struct wml_build_run *r, struct wml_err *err)
 {
-    const char *type = a->export_type ? a->export_type : "generic";
-    if (strcmp(type, "plain") == 0) return true;
+    const struct wml_build_args *a = r->a;
+    const char *type = a->export_type ? a->export_type : "generic", *ep = a->target.ep, *device = a->target.device;
+    r->staged = strcmp(type, "optimized") == 0 ||
+                (!a->export_type && ep && wml_ep_find(wml_str(ep)) == &wml_ep_qnn && (!device || strcmp(device, "gpu") != 0));
+    if (r->staged) return true;
+    if (strcmp(type, "plain") == 0) {
+        if (!ep && !device && !a->target.n_options) return true;
+        wml_fail(err, WML_E_USAGE, "a plain bundle is for every EP: --ep, --device and --ep-options are said when it is run");
+        return wml_hint(err, "--export-type optimized makes a pipeline for an NPU");
+    }
     wml_fail(err, WML_E_UNSUPPORTED, "build makes GenAI bundles only: --export-type %s is not there yet", type);
-    if (strcmp(type, "generic") == 0)
-        return wml_hint(err, "--export-type plain makes a bundle; for one ONNX model: winml export, then optimize, quantize, compile");
-    return wml_hint(err, "--export-type plain makes a bundle for CPUs and GPUs");
+    return wml_hint(err, "--export-type plain makes a bundle for CPUs and GPUs, optimized one for NPUs; for one ONNX model: winml export, "
+                         "then optimize, quantize, compile");
 }
 
 static bool check_precision(struct wml_build_run *r, struct wml_err *err)
@@ -67,6 +74,15 @@ static bool no_bundle(const struct wml_build_run *r, struct wml_err *err)
     return false;
 }
 
+static void set_sizes(struct wml_build_run *r)
+{
+    enum { PIPELINE_CONTEXT = 2048, PIPELINE_WINDOW = 64 };
+    r->context = r->a->max_cache_len ? r->a->max_cache_len : r->facts.positions;
+    if (!r->staged) return;
+    if (!r->a->max_cache_len) r->context = WML_MIN(r->facts.positions, PIPELINE_CONTEXT);
+    r->window = WML_MIN(r->a->window ? r->a->window : PIPELINE_WINDOW, r->context);
+}
+
 /* What the model is, before any weight is looked at. */
 static bool look(struct wml_build_run *r, struct wml_err *err)
 {
@@ -82,7 +98,7 @@ static bool look(struct wml_build_run *r, struct wml_err *err)
     }
     if (!r->plan.family->bundle) return no_bundle(r, err);
     if (!wml_export_facts(&r->source, &r->plan, &r->facts, err)) return false;
-    r->context = r->a->max_cache_len ? r->a->max_cache_len : r->facts.positions;
+    set_sizes(r);
     return true;
 }
 
@@ -106,14 +122,14 @@ bool wml_build_do(struct wml_build_run *r, const char *name, const char *const *
 
 static bool make_plain(struct wml_build_run *r, struct wml_err *err)
 {
-    return wml_build_part(r, WML_GENAI_PLAIN, "model.onnx", err);
+    return wml_build_part(r, &(struct wml_build_graph){.part = WML_GENAI_PLAIN, .file = "model.onnx", .real = r->precision->real, .bits = r->precision->bits}, err);
 }
 
 static bool run(struct wml_build_run *r, struct wml_err *err)
 {
     static const char *const model[] = {"model.onnx", "model.onnx.data"}, *const config[] = {WML_BUNDLE_CONFIG};
-    if (!check_type(r->a, err) || !check_precision(r, err) || !look(r, err) || !wml_build_resume(r, err)) return false;
-    return wml_build_do(r, "model", model, WML_COUNT(model), make_plain, err) && wml_build_copy_tokenizer(r, err) &&
+    if (!check_type(r, err) || !(r->staged ? wml_build_check_staged(r, err) : check_precision(r, err)) || !look(r, err) || !wml_build_resume(r, err)) return false;
+    return (r->staged ? wml_build_make_staged(r, err) : wml_build_do(r, "model", model, WML_COUNT(model), make_plain, err)) && wml_build_copy_tokenizer(r, err) &&
            wml_build_do(r, "config", config, WML_COUNT(config), wml_build_write_config, err) && wml_build_write_manifest(r, true, err);
 }
 

@@ -10,10 +10,13 @@ struct wml_build_args {
     const char *model;  /* a folder with config.json and weights, or a model id */
     const char *output; /* folder; made when it is not there */
     bool rebuild;       /* nothing of an earlier build is reused */
-    const char *export_type; /* "generic", "plain"; NULL: not said */
+    const char *export_type; /* "generic", "plain", "optimized"; NULL: not said */
     const char *precision;   /* "auto", "fp32", "fp16", "int4", ...; letter case does not count */
     int64_t max_cache_len;   /* tokens that prompt and answer may have; 0: as many as the model has positions */
     unsigned block_size;     /* of 4-bit weights; 0: 32 */
+    /* of "optimized" */
+    struct wml_target_spec target; /* what the stages of the transformer run on; zero: QNN's NPU */
+    int64_t window;                /* tokens of the prompt that go through the transformer at once; 0: 64 */
 };
 
 /* Files appear whole, the bundle's config last: a folder without it is no bundle yet. manifest.json says what was made of

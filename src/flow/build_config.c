@@ -62,13 +62,11 @@ static void put_names(struct wml_json *w, const char *key, const char *const (*n
     wml_json_end(w, '}');
 }
 
-static void put_decoder(const struct wml_build_run *r, struct wml_json *w)
+static void put_single(struct wml_json *w)
 {
     static const char *const inputs[][2] = {{"input_ids", "input_ids"}, {"attention_mask", "attention_mask"},
                                             {"past_key_names", "past_key_values.%d.key"}, {"past_value_names", "past_key_values.%d.value"}};
     static const char *const outputs[][2] = {{"logits", "logits"}, {"present_key_names", "present.%d.key"}, {"present_value_names", "present.%d.value"}};
-    wml_json_key(w, "decoder");
-    wml_json_begin(w, '{');
     wml_json_key(w, "session_options");
     wml_json_begin(w, '{');
     put_str(w, "log_id", "onnxruntime-genai");
@@ -77,16 +75,36 @@ static void put_decoder(const struct wml_build_run *r, struct wml_json *w)
     wml_json_end(w, ']');
     wml_json_end(w, '}');
     put_str(w, "filename", "model.onnx");
-    put_sizes(r, w);
     put_names(w, "inputs", inputs, WML_COUNT(inputs));
     put_names(w, "outputs", outputs, WML_COUNT(outputs));
+}
+
+static bool put_staged(struct wml_build_run *r, struct wml_json *w, struct wml_err *err)
+{
+    static const char *const inputs[][2] = {{"input_ids", "input_ids"}, {"past_sequence_length", "past_seq_len"}, {"total_sequence_length", "total_seq_len"},
+                                            {"past_key_names", "past_keys_%d"}, {"past_value_names", "past_values_%d"}};
+    static const char *const outputs[][2] = {{"logits", "logits"}, {"present_key_names", "present_keys_%d"}, {"present_value_names", "present_values_%d"}};
+    put_names(w, "inputs", inputs, WML_COUNT(inputs));
+    put_names(w, "outputs", outputs, WML_COUNT(outputs));
+    return wml_build_put_pipeline(r, w, err);
+}
+
+static bool put_decoder(struct wml_build_run *r, struct wml_json *w, struct wml_err *err)
+{
+    bool ok = true;
+    wml_json_key(w, "decoder");
+    wml_json_begin(w, '{');
+    put_sizes(r, w);
+    if (r->staged) ok = put_staged(r, w, err);
+    else put_single(w);
     wml_json_end(w, '}');
+    return ok;
 }
 
 /* What the model's makers sample with, where they say it. */
 static void put_search(const struct wml_build_run *r, struct wml_json *w)
 {
-    const struct wml_json_val *g = wml_json_root(r->generation);
+    const struct wml_json_val *g = r->staged ? NULL : wml_json_root(r->generation); /* pipelines are greedy unless told otherwise */
     static const char *const key[] = {"temperature", "top_k", "top_p", "repetition_penalty"};
     wml_json_key(w, "search");
     wml_json_begin(w, '{');
@@ -107,16 +125,16 @@ bool wml_build_write_config(struct wml_build_run *r, struct wml_err *err)
     wml_json_begin(&w, '{');
     wml_json_key(&w, "model");
     wml_json_begin(&w, '{');
-    put_str(&w, "type", r->plan.type->model_type);
+    put_str(&w, "type", r->staged ? "decoder-pipeline" : r->plan.type->model_type);
     put_tokens(r, &w);
     put_int(&w, "vocab_size", r->facts.vocab);
     put_int(&w, "context_length", r->context);
-    put_decoder(r, &w);
+    bool ok = put_decoder(r, &w, err);
     wml_json_end(&w, '}');
     put_search(r, &w);
     wml_json_end(&w, '}');
     wml_buf_char(&text, '\n');
-    const bool ok = wml_file_write(wml_build_out(r, WML_BUNDLE_CONFIG), wml_buf_view(&text), err);
+    ok = ok && wml_file_write(wml_build_out(r, WML_BUNDLE_CONFIG), wml_buf_view(&text), err);
     wml_buf_release(&text);
     return ok;
 }

@@ -36,8 +36,10 @@ struct wml_build_run {
     struct wml_export_source source;
     struct wml_export_plan plan;
     struct wml_genai_facts facts;
+    bool staged; /* a pipeline of several graphs */
+    const struct wml_ep *ep; /* of a pipeline's transformer */
     const struct wml_build_precision *precision;
-    int64_t context; /* tokens */
+    int64_t context, window; /* tokens; window 0: no pipeline */
     char key[WML_SHA256_HEX]; /* of inputs and options: what an earlier build must have had for its parts to be reused */
     struct wml_json_doc *before; /* manifest of an earlier build with the same key, or NULL */
     WML_VEC(struct wml_build_stage) stage;
@@ -57,12 +59,28 @@ bool wml_build_resume(struct wml_build_run *r, struct wml_err *err);
 bool wml_build_is_made(const struct wml_build_run *r, const char *stage, const char *const *file, size_t n);
 bool wml_build_write_manifest(const struct wml_build_run *r, bool complete, struct wml_err *err);
 
-/* build_config.c: the config of a bundle of one graph. */
+/* build_config.c */
 bool wml_build_write_config(struct wml_build_run *r, struct wml_err *err);
+/* build_pipeline.c: members of "decoder" that a pipeline has. */
+bool wml_build_put_pipeline(struct wml_build_run *r, struct wml_json *w, struct wml_err *err);
 bool wml_build_copy_tokenizer(struct wml_build_run *r, struct wml_err *err);
 
 /* A part of the model, as a file with its weights beside it. */
-bool wml_build_part(struct wml_build_run *r, enum wml_genai_part part, const char *name, struct wml_err *err);
+struct wml_build_graph {
+    enum wml_genai_part part;
+    const char *file, *data; /* data NULL: the file's name and ".data" */
+    const char *share;       /* a graph of the bundle whose file of weights serves this one, too; NULL: none */
+    int64_t step;            /* tokens of a transformer's call */
+    enum wml_dtype real;     /* of what is no integer */
+    enum wml_dtype cache;    /* of a transformer's attention; 0: float32 */
+    unsigned bits;           /* of the matrices of linear layers; 0: they stay floats */
+};
+bool wml_build_part(struct wml_build_run *r, const struct wml_build_graph *g, struct wml_err *err);
+/* build_share.c. Weights of m that `with` has, too, will be those of its file; with outlives m. */
+bool wml_build_share(struct wml_model *m, struct wml_model *with, struct wml_err *err);
+/* build_staged.c. What the target is; the stages. */
+bool wml_build_check_staged(struct wml_build_run *r, struct wml_err *err);
+bool wml_build_make_staged(struct wml_build_run *r, struct wml_err *err);
 void wml_build_report(const struct wml_build_run *r, struct wml_report *out);
 
 #endif

@@ -65,15 +65,25 @@ static bool put_inputs(struct wml_build_run *r, struct wml_json *w, struct wml_e
     return ok;
 }
 
+static void put_target(const struct wml_build_run *r, struct wml_json *w)
+{
+    wml_json_key(w, "prefill_len");
+    wml_json_put_int(w, r->window);
+    put_str(w, "ep", r->ep->alias[0]);
+    wml_json_key(w, "ep_options");
+    wml_json_put_pairs(w, r->a->target.option, r->a->target.n_options);
+}
+
 static void put_options(const struct wml_build_run *r, struct wml_json *w)
 {
     wml_json_begin(w, '{');
-    put_str(w, "export_type", r->a->export_type);
+    put_str(w, "export_type", r->staged ? "optimized" : "plain");
     put_str(w, "precision", r->precision->name);
     wml_json_key(w, "max_cache_len");
     wml_json_put_int(w, r->context);
     wml_json_key(w, "block_size");
     wml_json_put_int(w, r->precision->bits ? r->a->block_size : 0);
+    if (r->staged) put_target(r, w);
     wml_json_end(w, '}');
 }
 
@@ -220,7 +230,8 @@ void wml_build_report(const struct wml_build_run *r, struct wml_report *out)
     uint64_t bytes = 0;
     bool reused = true;
     wml_item_cstr(root, "output_dir", "Bundle", r->a->output);
-    wml_item_cstr(root, "export_type", "Export type", r->a->export_type);
+    wml_item_cstr(root, "export_type", "Export type", r->staged ? "optimized" : "plain");
+    if (r->staged) wml_item_cstr(root, "ep", "EP", r->ep->alias[0]);
     wml_item_cstr(root, "model_type", "Model type", r->plan.type->model_type);
     wml_item_cstr(root, "precision", "Precision", r->precision->name);
     wml_item_int(root, "context_length", "Context length", r->context, WML_SHOW_COUNT);

@@ -125,10 +125,12 @@ static bool fetch(struct run *u, struct wml_err *err)
 {
     const char *text = NULL;
     uint64_t start = wml_now_ns();
-    size_t count = u->g->Generator_GetSequenceCount(u->generator, 0), from = u->s->prompt_tokens;
+    size_t count = u->g->Generator_GetSequenceCount(u->generator, 0), made = u->s->decode_ms.len + 1;
     const int32_t *data = u->g->Generator_GetSequenceData(u->generator, 0);
-    if (count < from || count > TOKENS_MAX) return wml_fail(err, WML_E_RUN, "the library tells %zu tokens after a prompt of %zu", count, from);
-    for (size_t i = from; i < count; i++) WML_PUSH(&u->s->token, data[i]);
+    if (count < made + u->s->prompt_tokens || count > TOKENS_MAX)
+        return wml_fail(err, WML_E_RUN, "the library tells %zu tokens after a prompt of %zu and %zu more", count, u->s->prompt_tokens, made);
+    /* A pipeline with a window fills the prompt up to whole windows: the answer is what is last. */
+    for (size_t i = count - made; i < count; i++) WML_PUSH(&u->s->token, data[i]);
     uint64_t middle = wml_now_ns();
     bool ok = wml_genai_ok(u->g, u->g->TokenizerDecode(u->m->tokenizer, u->s->token.at, u->s->token.len, &text), WML_E_RUN, err);
     uint64_t end = wml_now_ns();

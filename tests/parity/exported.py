@@ -1,6 +1,7 @@
 """Checkpoints of tests/data/export: exported, run, and compared with what transformers gave (reference.safetensors)."""
 import json
 import os
+import shutil
 
 import numpy as np
 import onnx
@@ -98,3 +99,21 @@ def compare(path, ref, wanted, rows=None):
         worst = max(worst, float(np.abs(a - b).max() / np.abs(b).max()))
     assert worst <= TOLERANCE, worst
     return worst
+
+
+def widened(name, folder):
+    """A checkpoint of tests/data/export whose heads are seen as half as many of twice the size: the operator wants 16."""
+    folder.mkdir()
+    shutil.copy(f"{DATA}/{name}/model.safetensors", folder)
+    c = json.load(open(f"{DATA}/{name}/config.json"))
+    size = c.get("head_dim") or c["hidden_size"] // c["num_attention_heads"]
+    times = max(1, 16 // size)
+    c["head_dim"] = size * times
+    for key in ("num_attention_heads", "num_key_value_heads"):
+        c[key] //= times
+    scaling = c.get("rope_scaling") or {}
+    for key in ("long_factor", "short_factor"):
+        if key in scaling:
+            scaling[key] = [f for f in scaling[key] for _ in range(times)]
+    (folder / "config.json").write_text(json.dumps(c))
+    return folder

@@ -2,7 +2,6 @@
 checkpoint (which test_export.py judges), and against our quantizer on the float bundle."""
 import json
 import os
-import shutil
 import time
 
 import numpy as np
@@ -10,7 +9,7 @@ import onnx
 import onnxruntime
 import pytest
 from conftest import DEPS, ROOT, no_leftovers
-from exported import DATA, session
+from exported import DATA, session, widened
 from onnx import numpy_helper
 
 TINY = f"{ROOT}/tests/data/genai/qwen3-tiny"
@@ -95,24 +94,6 @@ def test_config(build):
     assert sorted(tables.values()) == [[128, 16]] * 2, "one pair of tables for all layers"
     for name in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja"):
         assert (bundle / name).read_bytes() == open(f"{TINY}/{name}", "rb").read()
-
-
-def widened(name, folder):
-    """A checkpoint of tests/data/export whose heads are seen as half as many of twice the size: the operator wants 16."""
-    folder.mkdir()
-    shutil.copy(f"{DATA}/{name}/model.safetensors", folder)
-    c = json.load(open(f"{DATA}/{name}/config.json"))
-    size = c.get("head_dim") or c["hidden_size"] // c["num_attention_heads"]
-    times = max(1, 16 // size)
-    c["head_dim"] = size * times
-    for key in ("num_attention_heads", "num_key_value_heads"):
-        c[key] //= times
-    scaling = c.get("rope_scaling") or {}
-    for key in ("long_factor", "short_factor"):
-        if key in scaling:
-            scaling[key] = [f for f in scaling[key] for _ in range(times)]
-    (folder / "config.json").write_text(json.dumps(c))
-    return folder
 
 
 FAMILIES = ["llama", "llama-yarn", "llama3-rope", "mistral-window", "qwen2", "qwen3", "phi3-longrope", "gemma2", "granite", "smollm3"]

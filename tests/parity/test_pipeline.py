@@ -1,0 +1,182 @@
+"""build --export-type optimized: pipelines of tiny checkpoints, run stage by stage with ONNX Runtime and by onnxruntime-genai,
+against the logits that PyTorch gave (logits.npz, of prompt and greedy answer) and against the export of other families."""
+import json
+import os
+
+import numpy as np
+import onnx
+import pytest
+from conftest import DEPS, ROOT, no_leftovers
+from exported import DATA, session, widened
+
+TINY = f"{ROOT}/tests/data/genai/qwen3-tiny"
+REFERENCE = json.load(open(f"{TINY}/reference.json"))
+LOGITS = np.load(f"{TINY}/logits.npz")
+GRAPHS = ["ctx.onnx", "iter.onnx", "embeddings.onnx", "lm_head.onnx"]
+
+
+@pytest.fixture
+def build(winml, tmp_path):
+    def run(*more, model=TINY, name="b", code=0, ep="cpu"):
+        out = tmp_path / name
+        r = winml("build", "-m", model, "-o", out, "--export-type", "optimized", "--ep", ep, *more)
+        assert r.code == code, r.err
+        r.bundle = out
+        return r
+    return run
+
+
+class Stages:
+    """A pipeline as a runtime runs it: windows of the prompt through ctx, tokens through iter, one cache for both."""
+    def __init__(self, folder):
+        self.ctx, self.iter, self.embed, self.head = (session(folder / name) for name in GRAPHS)
+        inputs = {i.name: i for i in self.ctx.get_inputs()}
+        self.window = inputs["input_hidden_states"].shape[1]
+        self.empty = {k: np.zeros(i.shape, np.float16 if "16" in i.type else np.float32) for k, i in inputs.items() if k.startswith(("past_keys", "past_values"))}
+        self.slots = self.empty["past_keys_0"].shape[2]
+        self.names = [o.name for o in self.ctx.get_outputs()]
+        self.clear()
+
+    def clear(self):
+        self.n, self.cache = 0, self.empty
+
+    def call(self, s, ids, step):
+        x = self.embed.run(None, {"input_ids": np.array([ids + [0] * (step - len(ids))], np.int64)})[0]
+        out = dict(zip(self.names, s.run(self.names, {"input_hidden_states": x, "past_seq_len": np.array([[self.n + step - 1]], np.int32),
+                                                      "total_seq_len": np.array([self.slots], np.int32), **self.cache})))
+        self.cache = {k: out[k.replace("past", "present")] for k in self.cache}
+        self.n += len(ids)
+        return self.head.run(None, {"output_hidden_states": out["output_hidden_states"]})[0][0, :len(ids)]
+
+    def whole(self, ids):
+        self.clear()
+        return np.concatenate([self.call(self.ctx, ids[k:k + self.window], self.window) for k in range(0, len(ids), self.window)])
+
+    def stepwise(self, prompt, rest):
+        """The prompt at once, then token by token."""
+        return np.concatenate([self.whole(prompt)] + [self.call(self.iter, [t], 1) for t in rest])
+
+
+def texts():
+    for key in LOGITS:
+        r = REFERENCE[int(key)]
+        yield r["prompt_ids"], r["greedy_ids"][:-1], LOGITS[key]
+
+
+@pytest.mark.parametrize("more", [[], ["--prefill-len", "7", "--max-cache-len", "64"]], ids=["one-window", "windows"])
+def test_logits(build, more):
+    m = Stages(build("-p", "fp32", *more).bundle)
+    for prompt, answer, want in texts():
+        assert np.abs(m.whole(prompt + answer) - want).max() < 1e-3
+        assert np.abs(m.stepwise(prompt, answer) - want).max() < 1e-3
+
+
+def test_tokens_of_the_runtime(build, winml):
+    """Through onnxruntime-genai; a prompt of several windows, too, against the plain bundle."""
+    if not os.path.exists(f"{DEPS}/genai/libonnxruntime-genai.so"):
+        pytest.skip("onnxruntime-genai could not be fetched")
+    bundle = build("-p", "fp32").bundle
+    for r in REFERENCE[:2]:
+        more = [] if r["template"] else ["--no-apply-template"]
+        got = winml("generate", "-m", bundle, "--prompt", r["prompt"], "--max-new-tokens", len(r["greedy_ids"]), "-f", "json", *more)
+        assert got.code == 0, got.err
+        assert got.json["tokens"] == r["greedy_ids"] and got.json["request"]["prompt_tokens"] == len(r["prompt_ids"])
+    plain = bundle.parent / "plain"
+    assert winml("build", "-m", TINY, "-o", plain, "--export-type", "plain").code == 0
+    text = "what is in a long prompt, longer than a window: " * 4
+    a, b = (winml("generate", "-m", d, "--prompt", text, "--max-new-tokens", 12, "-f", "json") for d in (bundle, plain))
+    assert a.code == b.code == 0 and a.json["request"]["prompt_tokens"] > 64
+    assert a.json["tokens"] == b.json["tokens"] and a.json["text"] == b.json["text"]
+
+
+def test_graphs(build):
+    bundle = build("-p", "fp32", "--max-cache-len", "128").bundle
+    for name in GRAPHS:
+        onnx.checker.check_model(str(bundle / name), full_check=True)
+    shapes = {}
+    for name, step in (("ctx.onnx", 64), ("iter.onnx", 1)):
+        m = onnx.load(str(bundle / name), load_external_data=False)
+        values = {v.name: [d.dim_value for d in v.type.tensor_type.shape.dim] for v in [*m.graph.input, *m.graph.output]}
+        cache = [f"past_{k}_{i}" for i in range(4) for k in ("keys", "values")]
+        assert [v.name for v in m.graph.input] == [*cache, "input_hidden_states", "past_seq_len", "total_seq_len"]
+        assert [v.name for v in m.graph.output] == ["output_hidden_states", *(c.replace("past", "present") for c in cache)]
+        assert values["past_keys_0"] == values["present_values_3"] == [1, 2, 128, 32]
+        assert values["input_hidden_states"] == values["output_hidden_states"] == [1, step, 64]
+        assert values["past_seq_len"] == [1, 1] and values["total_seq_len"] == [1]
+        gqa = [n for n in m.graph.node if n.op_type == "GroupQueryAttention"]
+        assert len(gqa) == 4 and all({a.name for a in n.attribute} == {"num_heads", "kv_num_heads", "do_rotary"} for n in gqa)
+        assert len({n.input[7] for n in gqa}) == 1, "one pair of tables for all layers"
+        where = {e.value for t in m.graph.initializer for e in t.external_data if e.key == "location"}
+        assert where == {"transformer.data"}, "one file of weights for both graphs"
+        shapes[name] = {t.name: {e.key: e.value for e in t.external_data} for t in m.graph.initializer if t.external_data}
+    assert shapes["ctx.onnx"] == shapes["iter.onnx"]
+
+
+def test_config(build):
+    bundle = build("-p", "fp32", "--ep-options", "soc_model=73", ep="qnn").bundle
+    c = json.loads((bundle / "genai_config.json").read_text())
+    m, d = c["model"], c["model"]["decoder"]
+    assert (m["type"], m["bos_token_id"], m["eos_token_id"], m["pad_token_id"], m["vocab_size"], m["context_length"]) == ("decoder-pipeline", 0, 2, 0, 300, 256)
+    assert d["sliding_window"] == {"window_size": 64, "pad_value": 0, "alignment": "left", "slide_inputs": True, "slide_key_value_cache": False}
+    assert [list(s) for s in d["pipeline"]] == [["embeddings"], ["context"], ["iterator"], ["lm_head"]]
+    stages = {k: v for s in d["pipeline"] for k, v in s.items()}
+    for name, s in stages.items():
+        g = onnx.load(str(bundle / s["filename"]), load_external_data=False).graph
+        assert s["inputs"] == [v.name for v in g.input] and s["outputs"] == [v.name for v in g.output]
+        assert (s["run_on_prompt"], s["run_on_token_gen"]) == (name != "iterator", name != "context")
+        assert s.get("is_lm_head", False) == (name == "lm_head") and ("session_options" in s) == (name in ("context", "iterator"))
+    o = stages["iterator"]["session_options"]
+    assert (o["log_id"], o["intra_op_num_threads"], o["inter_op_num_threads"]) == ("onnxruntime-genai.iterator", 2, 1)
+    qnn = o["provider_options"][0]["qnn"]
+    assert qnn.pop("backend_path") in ("libQnnHtp.so", "QnnHtp.dll")
+    assert qnn == {"htp_performance_mode": "burst", "htp_graph_finalization_optimization_mode": "3", "soc_model": "73"}
+    assert c["search"] == {"max_length": 256, "min_length": 0, "do_sample": False, "past_present_share_buffer": True}
+    for name in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja"):
+        assert (bundle / name).read_bytes() == open(f"{TINY}/{name}", "rb").read()
+
+
+@pytest.mark.parametrize("name", ["llama", "llama3-rope", "qwen2", "phi3-longrope", "granite", "smollm3"])
+def test_family(build, winml, tmp_path, name):
+    """Logits of a text in windows and token by token are those of the exported model. Random weights of small models give values
+    so small that the eps of norms counts, which LpNormalization has not: here it is next to nothing for both."""
+    checkpoint, n = widened(name, tmp_path / "c"), 12
+    c = json.loads((checkpoint / "config.json").read_text())
+    (checkpoint / "config.json").write_text(json.dumps({**c, "rms_norm_eps": 1e-10}))
+    spec = tmp_path / "spec.json"
+    spec.write_text(json.dumps({"input_ids": {"dtype": "int32", "shape": [1, n]}, "attention_mask": {"dtype": "int32", "shape": [1, n]}}))
+    r = winml("export", "-m", checkpoint, "-o", tmp_path / "e.onnx", "--task", "text-generation", "--input-specs", spec)
+    assert r.code == 0, r.err
+    ids = np.random.default_rng(5).integers(0, 100, n).tolist()
+    want = session(tmp_path / "e.onnx").run(["logits"], {"input_ids": np.array([ids], np.int32), "attention_mask": np.ones((1, n), np.int32)})[0][0]
+    m = Stages(build("-p", "fp32", "--prefill-len", 5, "--max-cache-len", 16, model=checkpoint).bundle)
+    limit = 1e-3 * np.abs(want).max()
+    assert np.abs(m.whole(ids) - want).max() < limit
+    assert np.abs(m.stepwise(ids[:5], ids[5:]) - want).max() < limit
+
+
+def test_goes_on(build):
+    def status(r):
+        m = json.loads((r.bundle / "manifest.json").read_text())
+        assert m["complete"] and {f["file"] for s in m["stages"] for f in s["files"]} | {"manifest.json"} == set(os.listdir(r.bundle))
+        return {s["name"]: s["status"] for s in m["stages"]}
+    first = build("-p", "fp32")
+    assert set(status(first).values()) == {"completed"}
+    assert set(status(build("-p", "fp32")).values()) == {"reused"}
+    data = (first.bundle / "transformer.data").read_bytes()
+    (first.bundle / "transformer.data").write_bytes(b"half")
+    again = status(build("-p", "fp32"))
+    assert again["context"] == "completed" and again["embeddings"] == again["lm_head"] == "reused"
+    assert (first.bundle / "transformer.data").read_bytes() == data
+    assert set(status(build("-p", "fp32", ep="qnn")).values()) == {"completed"}, "another target is another bundle"
+    no_leftovers(first.bundle)
+
+
+def test_refusals(build, winml, tmp_path):
+    assert "ep=openvino" in build("-p", "fp32", ep="openvino", code=2).err
+    assert "device" in build("-p", "fp32", "--device", "gpu", ep="vitisai", code=2).err
+    assert "int3" in build("-p", "int3", code=2).err
+    assert "soft limit" in build("-p", "fp32", model=widened("gemma2", tmp_path / "g"), code=1).err
+    assert "sliding window" in build("-p", "fp32", model=widened("mistral-window", tmp_path / "m"), code=1).err
+    r = winml("build", "-m", TINY, "-o", tmp_path / "x", "--export-type", "plain", "--ep", "qnn")
+    assert r.code == 2 and "every EP" in r.err
+    assert not os.path.exists(tmp_path / "x")
