@@ -1,4 +1,4 @@
-/* families/sam_prompt.c - SAM's prompts and masks: points become tokens, tokens and picture attend to each other, and every
+/* families/sam_prompt.c - SAM's and SAM 2's prompts and masks: points become tokens, tokens and picture attend to each other, and every
  * mask token draws its mask. Labels are read by arithmetic, not by Where, since NPUs lack it. */
 #include <math.h>
 #include "families/sam_body.h"
@@ -15,6 +15,19 @@ struct wml_sam_prompt wml_sam_prompt_params(struct wml_family_job *j)
         .rate = wml_cfg_size(j, m, "attention_downsample_rate", 2), .masks = wml_cfg_size(j, m, "num_multimask_outputs", 3),
         .iou_depth = wml_cfg_size(j, m, "iou_head_depth", 3), .iou_hidden = wml_cfg_size(j, m, "iou_head_hidden_dim", 256),
         .eps = wml_cfg_num(j, m, "layer_norm_eps", 1e-6), .act = wml_cfg_str(j, m, "hidden_act", "relu")};
+}
+
+struct wml_sam_prompt wml_sam2_prompt_params(struct wml_family_job *j, int64_t image, int64_t patch)
+{
+    const struct wml_json_val *c = wml_json_get(j->cfg, "prompt_encoder_config");
+    struct wml_sam_prompt p = wml_sam_prompt_params(j);
+    p.image = wml_cfg_size(j, c, "image_size", image);
+    p.side = WML_MAX(p.image / wml_cfg_size(j, c, "patch_size", patch), 1);
+    p.labels = wml_cfg_size(j, c, "num_point_embeddings", 4);
+    p.eps = 1e-5;
+    p.act = WML_STR("relu"); /* whatever the config says */
+    p.v2 = true;
+    return p;
 }
 
 /* -------------------------------------------------------------------- places */
@@ -51,10 +64,21 @@ static struct wml_value *labelled(struct wml_nn *b, struct wml_value *labels, in
     return wml_nn_cast(b, wml_nn_compare(b, "Equal", labels, wml_nn_int(b, wml_value_elem(labels), which)), WML_F32);
 }
 
+/* What each label adds to a point that has it. */
+static struct wml_value *add_labels(struct wml_nn *b, const struct wml_sam_prompt *p, struct wml_value *x, struct wml_value *labels)
+{
+    const struct wml_weight *table = p->v2 ? wml_nn_need(b, "point_embed.weight", WML_DIMS(p->labels, p->hidden)) : NULL;
+    for (int64_t i = 0; i < (p->v2 ? p->labels : 2) && wml_nn_ok(b); i++) {
+        struct wml_value *row = p->v2 ? wml_nn_rows(b, table, i, i + 1) :
+                                wml_nn_param(b, i ? "point_embed.1.weight" : "point_embed.0.weight", WML_DIMS(1, p->hidden));
+        x = wml_nn_add(b, x, wml_nn_mul(b, labelled(b, labels, i), row));
+    }
+    return x;
+}
+
 /* points [n, k, 2] in pixels and labels [n, k], with one more that is none -> [n, k + 1, hidden] */
 static struct wml_value *point_tokens(struct wml_nn *b, const struct wml_sam_prompt *p, struct wml_value *points, struct wml_value *labels)
 {
-    static const char *const names[2] = {"point_embed.0.weight", "point_embed.1.weight"};
     points = wml_nn_pad(b, wml_nn_shift(b, points, 0.5), (const int64_t[]){0, 0, 0, 0, 1, 0}, 0);
     labels = wml_nn_unsqueeze(b, wml_nn_pad(b, labels, (const int64_t[]){0, 0, 0, 1}, -1), WML_DIMS(2));
     struct wml_value *c = wml_nn_shift(b, wml_nn_scale(b, points, 2 / (double)p->image), -1);
@@ -64,9 +88,7 @@ static struct wml_value *point_tokens(struct wml_nn *b, const struct wml_sam_pro
     struct wml_value *keep = wml_nn_sub(b, wml_nn_sub(b, wml_nn_float(b, 1), absent), labelled(b, labels, -10));
     x = wml_nn_mul(b, x, keep);
     x = wml_nn_add(b, x, wml_nn_mul(b, absent, wml_nn_param(b, "not_a_point_embed.weight", WML_DIMS(1, p->hidden))));
-    for (int64_t i = 0; i < 2; i++)
-        x = wml_nn_add(b, x, wml_nn_mul(b, labelled(b, labels, i), wml_nn_param(b, names[i], WML_DIMS(1, p->hidden))));
-    return x;
+    return add_labels(b, p, x, labels);
 }
 
 /* What an earlier mask says of every place, or that there is none: [batch or 1, hidden, side, side]. */
@@ -96,43 +118,9 @@ static struct wml_value *attend(struct wml_nn *b, const struct wml_sam_prompt *p
     wml_nn_enter(b, "*Attention", "%s", name);
     const struct wml_nn_attention a = {.q = wml_nn_linear(b, q, "q_proj", inner), .k = wml_nn_linear(b, k, "k_proj", inner),
                                        .v = wml_nn_linear(b, v, "v_proj", inner), .heads = p->heads};
-    q = wml_nn_linear(b, wml_nn_attention(b, &a), "out_proj", p->hidden);
+    q = wml_nn_linear(b, wml_nn_attention(b, &a), p->v2 ? "o_proj" : "out_proj", p->hidden);
     wml_nn_leave(b);
     return q;
-}
-
-struct both { /* tokens and places of the picture, and where they are */
-    struct wml_value *tokens, *token_at, *image, *image_at;
-};
-
-static void two_ways(struct wml_nn *b, const struct wml_sam_prompt *p, size_t i, struct both *s)
-{
-    wml_nn_enter(b, "*TwoWayAttentionBlock", "layers.%zu", i);
-    struct wml_value *q = i ? wml_nn_add(b, s->tokens, s->token_at) : s->tokens, *k;
-    struct wml_value *y = attend(b, p, "self_attn", 1, q, q, s->tokens);
-    s->tokens = wml_nn_layer_norm(b, i ? wml_nn_add(b, s->tokens, y) : y, "layer_norm1", p->eps);
-    q = wml_nn_add(b, s->tokens, s->token_at);
-    k = wml_nn_add(b, s->image, s->image_at);
-    y = attend(b, p, "cross_attn_token_to_image", p->rate, q, k, s->image);
-    s->tokens = wml_nn_layer_norm(b, wml_nn_add(b, s->tokens, y), "layer_norm2", p->eps);
-    wml_nn_enter(b, "*MLPBlock", "mlp");
-    y = wml_nn_linear(b, wml_nn_act(b, wml_nn_linear(b, s->tokens, "lin1", p->inner), p->act, "hidden_act"), "lin2", p->hidden);
-    wml_nn_leave(b);
-    s->tokens = wml_nn_layer_norm(b, wml_nn_add(b, s->tokens, y), "layer_norm3", p->eps);
-    q = wml_nn_add(b, s->tokens, s->token_at);
-    y = attend(b, p, "cross_attn_image_to_token", p->rate, k, q, s->tokens);
-    s->image = wml_nn_layer_norm(b, wml_nn_add(b, s->image, y), "layer_norm4", p->eps);
-    wml_nn_leave(b);
-}
-
-static void transformer(struct wml_nn *b, const struct wml_sam_prompt *p, struct both *s)
-{
-    wml_nn_enter(b, "*TwoWayTransformer", "transformer");
-    for (size_t i = 0; i < (size_t)p->layers && wml_nn_ok(b); i++) two_ways(b, p, i, s);
-    struct wml_value *q = wml_nn_add(b, s->tokens, s->token_at), *k = wml_nn_add(b, s->image, s->image_at);
-    struct wml_value *y = attend(b, p, "final_attn_token_to_image", p->rate, q, k, s->image);
-    s->tokens = wml_nn_layer_norm(b, wml_nn_add(b, s->tokens, y), "layer_norm_final_attn", 1e-5);
-    wml_nn_leave(b);
 }
 
 /* Linear layers with ReLU between them. */
@@ -150,29 +138,44 @@ static struct wml_value *mlp(struct wml_nn *b, const char *name, struct wml_valu
     return x;
 }
 
-/* The picture four times as large, [n, hidden / 8, 16 side^2]. */
-static struct wml_value *upscaled(struct wml_nn *b, const struct wml_sam_prompt *p, struct wml_value *image)
+static struct wml_value *feed_forward(struct wml_nn *b, const struct wml_sam_prompt *p, struct wml_value *x)
 {
-    const int64_t n = p->side, wide = p->hidden / 8;
-    struct wml_value *x = wml_nn_reshape(b, wml_nn_transpose(b, image, "021"), WML_DIMS(0, p->hidden, n, n));
-    x = wml_nn_conv_transpose(b, x, "upscale_conv1", p->hidden / 4, &(struct wml_nn_window){.stride = 2});
-    x = wml_nn_gelu(b, wml_nn_layer_norm_channels(b, x, "upscale_layer_norm", 1e-6));
-    x = wml_nn_gelu(b, wml_nn_conv_transpose(b, x, "upscale_conv2", wide, &(struct wml_nn_window){.stride = 2}));
-    return wml_nn_reshape(b, x, WML_DIMS(0, wide, 16 * n * n));
+    if (p->v2) return mlp(b, "mlp", x, p->layers, p->inner, p->hidden); /* as many layers as the transformer has: so it is in the class */
+    wml_nn_enter(b, "*MLPBlock", "mlp");
+    x = wml_nn_linear(b, wml_nn_act(b, wml_nn_linear(b, x, "lin1", p->inner), p->act, "hidden_act"), "lin2", p->hidden);
+    wml_nn_leave(b);
+    return x;
 }
 
-/* One mask for every token but the first, which is for prompts without doubt. */
-static struct wml_value *draw(struct wml_nn *b, const struct wml_sam_prompt *p, struct wml_value *tokens, struct wml_value *image)
+struct both { /* tokens and places of the picture, and where they are */
+    struct wml_value *tokens, *token_at, *image, *image_at;
+};
+
+static void two_ways(struct wml_nn *b, const struct wml_sam_prompt *p, size_t i, struct both *s)
 {
-    struct wml_value *row[16] = {NULL};
-    if (p->masks > 15) return wml_nn_fail(b, WML_E_UNSUPPORTED, "config.json: %lld masks", (long long)p->masks);
-    for (int64_t i = 1; i <= p->masks; i++) {
-        char name[48];
-        snprintf(name, sizeof name, "output_hypernetworks_mlps.%lld", (long long)i);
-        row[i - 1] = mlp(b, name, wml_nn_slice(b, tokens, 1, 1 + i, 2 + i), 3, p->hidden, p->hidden / 8);
-    }
-    struct wml_value *x = wml_nn_matmul(b, wml_nn_concat(b, 1, (size_t)p->masks, row), upscaled(b, p, image));
-    return wml_nn_reshape(b, x, WML_DIMS(0, p->masks, 4 * p->side, 4 * p->side));
+    wml_nn_enter(b, "*TwoWayAttentionBlock", "layers.%zu", i);
+    struct wml_value *q = i ? wml_nn_add(b, s->tokens, s->token_at) : s->tokens, *k;
+    struct wml_value *y = attend(b, p, "self_attn", 1, q, q, s->tokens);
+    s->tokens = wml_nn_layer_norm(b, i ? wml_nn_add(b, s->tokens, y) : y, "layer_norm1", p->eps);
+    q = wml_nn_add(b, s->tokens, s->token_at);
+    k = wml_nn_add(b, s->image, s->image_at);
+    y = attend(b, p, "cross_attn_token_to_image", p->rate, q, k, s->image);
+    s->tokens = wml_nn_layer_norm(b, wml_nn_add(b, s->tokens, y), "layer_norm2", p->eps);
+    s->tokens = wml_nn_layer_norm(b, wml_nn_add(b, s->tokens, feed_forward(b, p, s->tokens)), "layer_norm3", p->eps);
+    q = wml_nn_add(b, s->tokens, s->token_at);
+    y = attend(b, p, "cross_attn_image_to_token", p->rate, k, q, s->tokens);
+    s->image = wml_nn_layer_norm(b, wml_nn_add(b, s->image, y), "layer_norm4", p->eps);
+    wml_nn_leave(b);
+}
+
+static void transformer(struct wml_nn *b, const struct wml_sam_prompt *p, struct both *s)
+{
+    wml_nn_enter(b, "*TwoWayTransformer", "transformer");
+    for (size_t i = 0; i < (size_t)p->layers && wml_nn_ok(b); i++) two_ways(b, p, i, s);
+    struct wml_value *q = wml_nn_add(b, s->tokens, s->token_at), *k = wml_nn_add(b, s->image, s->image_at);
+    struct wml_value *y = attend(b, p, "final_attn_token_to_image", p->rate, q, k, s->image);
+    s->tokens = wml_nn_layer_norm(b, wml_nn_add(b, s->tokens, y), "layer_norm_final_attn", 1e-5);
+    wml_nn_leave(b);
 }
 
 /* A picture serves all groups of points asked about it. */
@@ -187,6 +190,52 @@ static struct wml_value *for_groups(struct wml_nn *b, struct wml_value *x, int64
     return wml_nn_reshape(b, x, WML_DIMS(-1, places.size, wide.size));
 }
 
+/* A finer picture [batch, hidden, n, n] for every group: [n, channels, n, n]. */
+static struct wml_value *finer(struct wml_nn *b, const char *name, struct wml_value *x, int64_t channels, int64_t n, int64_t groups)
+{
+    x = wml_nn_conv(b, x, name, channels, &(struct wml_nn_window){0});
+    if (groups == 1) return x;
+    x = for_groups(b, wml_nn_reshape(b, x, WML_DIMS(0, channels, n * n)), groups);
+    return wml_nn_reshape(b, x, WML_DIMS(0, channels, n, n));
+}
+
+/* The picture four times as large, [n, hidden / 8, 16 side^2]. */
+static struct wml_value *upscaled(struct wml_nn *b, const struct wml_sam_prompt *p, const struct wml_sam_asked *a, struct wml_value *image, int64_t groups)
+{
+    const int64_t n = p->side, wide = p->hidden / 8;
+    struct wml_value *x = wml_nn_reshape(b, wml_nn_transpose(b, image, "021"), WML_DIMS(0, p->hidden, n, n));
+    x = wml_nn_conv_transpose(b, x, "upscale_conv1", p->hidden / 4, &(struct wml_nn_window){.stride = 2});
+    if (p->v2) x = wml_nn_add(b, x, finer(b, "conv_s1", a->fine[1], p->hidden / 4, 2 * n, groups));
+    x = wml_nn_gelu(b, wml_nn_layer_norm_channels(b, x, "upscale_layer_norm", 1e-6));
+    x = wml_nn_conv_transpose(b, x, "upscale_conv2", wide, &(struct wml_nn_window){.stride = 2});
+    if (p->v2) x = wml_nn_add(b, x, finer(b, "conv_s0", a->fine[0], wide, 4 * n, groups));
+    return wml_nn_reshape(b, wml_nn_gelu(b, x), WML_DIMS(0, wide, 16 * n * n));
+}
+
+/* One mask for every mask token but the first, which is for prompts without doubt; image: upscaled. */
+static struct wml_value *draw(struct wml_nn *b, const struct wml_sam_prompt *p, struct wml_value *tokens, struct wml_value *image)
+{
+    struct wml_value *row[16] = {NULL};
+    const int64_t first = p->v2 ? 3 : 2; /* behind the other tokens and that one */
+    if (p->masks > 15) return wml_nn_fail(b, WML_E_UNSUPPORTED, "config.json: %lld masks", (long long)p->masks);
+    for (int64_t i = 0; i < p->masks; i++) {
+        char name[48];
+        snprintf(name, sizeof name, "output_hypernetworks_mlps.%lld", (long long)i + 1);
+        row[i] = mlp(b, name, wml_nn_slice(b, tokens, 1, first + i, first + i + 1), 3, p->hidden, p->hidden / 8);
+    }
+    struct wml_value *x = wml_nn_matmul(b, wml_nn_concat(b, 1, (size_t)p->masks, row), image);
+    return wml_nn_reshape(b, x, WML_DIMS(0, p->masks, 4 * p->side, 4 * p->side));
+}
+
+/* The tokens that ask for a score, for masks, and (SAM 2) whether there is an object: [1, n, hidden]. */
+static struct wml_value *own_tokens(struct wml_nn *b, const struct wml_sam_prompt *p)
+{
+    struct wml_value *part[3] = {p->v2 ? wml_nn_param(b, "obj_score_token.weight", WML_DIMS(1, p->hidden)) : NULL,
+                                 wml_nn_param(b, "iou_token.weight", WML_DIMS(1, p->hidden)),
+                                 wml_nn_param(b, "mask_tokens.weight", WML_DIMS(p->masks + 1, p->hidden))};
+    return wml_nn_unsqueeze(b, wml_nn_concat(b, 0, p->v2 ? 3 : 2, p->v2 ? part : part + 1), WML_DIMS(0));
+}
+
 struct wml_sam_answer wml_sam_answer(struct wml_family_job *j, const struct wml_sam_prompt *p, const struct wml_sam_asked *a)
 {
     struct wml_nn *b = j->nn;
@@ -197,16 +246,54 @@ struct wml_sam_answer wml_sam_answer(struct wml_family_job *j, const struct wml_
     struct wml_value *image = wml_nn_add(b, a->image, dense(b, p, a));
     wml_nn_leave(b);
     wml_nn_enter(b, "*MaskDecoder", "mask_decoder");
-    struct wml_value *own = wml_nn_concat(b, 0, WML_VALUES(wml_nn_param(b, "iou_token.weight", WML_DIMS(1, p->hidden)),
-                                                           wml_nn_param(b, "mask_tokens.weight", WML_DIMS(p->masks + 1, p->hidden))));
-    own = wml_nn_repeat(b, wml_nn_unsqueeze(b, own, WML_DIMS(0)), 0, sparse, 0);
+    struct wml_value *own = wml_nn_repeat(b, own_tokens(b, p), 0, sparse, 0);
     image = wml_nn_transpose(b, wml_nn_reshape(b, image, WML_DIMS(0, p->hidden, n * n)), "021");
     struct both s = {.tokens = wml_nn_concat(b, 1, WML_VALUES(own, sparse)), .image = for_groups(b, image, groups), .image_at = image_places(b, p)};
     s.token_at = s.tokens;
     transformer(b, p, &s);
-    struct wml_sam_answer out = {.masks = draw(b, p, s.tokens, s.image)};
-    out.scores = mlp(b, "iou_prediction_head", wml_nn_pick(b, s.tokens, 1, 0), p->iou_depth, p->iou_hidden, p->masks + 1);
+    struct wml_sam_answer out = {.masks = draw(b, p, s.tokens, upscaled(b, p, a, s.image, groups))};
+    out.scores = mlp(b, "iou_prediction_head", wml_nn_pick(b, s.tokens, 1, p->v2), p->iou_depth, p->iou_hidden, p->masks + 1);
     out.scores = wml_nn_slice(b, out.scores, 1, 1, INT64_MAX);
+    if (p->v2) {
+        out.scores = wml_nn_unary(b, "Sigmoid", out.scores);
+        out.object = mlp(b, "pred_obj_score_head", wml_nn_pick(b, s.tokens, 1, 0), 3, p->hidden, 1);
+    }
     wml_nn_leave(b);
     return out;
+}
+
+/* ---------------------------------------------------------- inputs and outputs */
+
+void wml_sam_ask_points(struct wml_family_job *j, const struct wml_sam_prompt *p, struct wml_sam_asked *a)
+{
+    const int64_t groups = j->size[WML_SIZE_POINT_BATCH] ? j->size[WML_SIZE_POINT_BATCH] : 1, k = j->size[WML_SIZE_POINTS] ? j->size[WML_SIZE_POINTS] : 5;
+    a->points = wml_family_input(j, "input_points", WML_F32, WML_DIMS(j->batch, groups, k, 2), 0, (double)p->image);
+    a->labels = wml_family_input(j, "input_labels", WML_I32, WML_DIMS(j->batch, groups, k), 1, 2);
+}
+
+void wml_sam_ask_embedded(struct wml_family_job *j, const struct wml_sam_prompt *p, struct wml_sam_asked *a)
+{
+    const int64_t n = p->side;
+    a->image = wml_family_input(j, "image_embeddings", WML_F32, WML_DIMS(j->batch, p->hidden, n, n), 0, 1);
+    if (p->v2) {
+        a->fine[0] = wml_family_input(j, "high_res_features0", WML_F32, WML_DIMS(j->batch, p->hidden, 4 * n, 4 * n), 0, 1);
+        a->fine[1] = wml_family_input(j, "high_res_features1", WML_F32, WML_DIMS(j->batch, p->hidden, 2 * n, 2 * n), 0, 1);
+    }
+    a->mask = wml_family_input(j, "mask_input", WML_F32, WML_DIMS(j->batch, 1, 4 * n, 4 * n), 0, 0);
+    a->use_mask = wml_family_input(j, "use_mask_input", WML_F32, WML_DIMS(j->batch), 0, 0);
+}
+
+void wml_sam_output(struct wml_nn *b, const struct wml_sam_answer *y, int64_t side)
+{
+    wml_nn_output(b, "masks", wml_nn_resize(b, y->masks, "linear", false, side, side));
+    wml_nn_output(b, "iou_scores", y->scores);
+    wml_nn_output(b, "low_res_masks", y->masks);
+}
+
+void wml_sam_output_groups(struct wml_nn *b, const struct wml_sam_prompt *p, const struct wml_sam_asked *a, const struct wml_sam_answer *y)
+{
+    const int64_t groups = wml_nn_size(b, a->points, 1, "the number of points"), side = 4 * p->side;
+    wml_nn_output(b, "iou_scores", wml_nn_reshape(b, y->scores, WML_DIMS(-1, groups, p->masks)));
+    wml_nn_output(b, "pred_masks", wml_nn_reshape(b, y->masks, WML_DIMS(-1, groups, p->masks, side, side)));
+    if (p->v2) wml_nn_output(b, "object_score_logits", wml_nn_reshape(b, y->object, WML_DIMS(-1, groups, 1)));
 }
