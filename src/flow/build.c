@@ -128,7 +128,7 @@ static bool make_plain(struct wml_build_run *r, struct wml_err *err)
 static bool run(struct wml_build_run *r, struct wml_err *err)
 {
     static const char *const model[] = {"model.onnx", "model.onnx.data"}, *const config[] = {WML_BUNDLE_CONFIG};
-    if (!check_type(r, err) || !(r->staged ? wml_build_check_staged(r, err) : check_precision(r, err)) || !look(r, err) || !wml_build_resume(r, err)) return false;
+    if (!check_type(r, err) || !(r->staged ? wml_build_check_staged(r, err) : check_precision(r, err)) || !look(r, err) || (r->staged && r->precision->bits && !wml_build_read_prompts(r, err)) || !wml_build_resume(r, err)) return false;
     return (r->staged ? wml_build_make_staged(r, err) : wml_build_do(r, "model", model, WML_COUNT(model), make_plain, err)) && wml_build_copy_tokenizer(r, err) &&
            wml_build_do(r, "config", config, WML_COUNT(config), wml_build_write_config, err) && wml_build_write_manifest(r, true, err);
 }
@@ -140,6 +140,7 @@ bool wml_flow_build(const struct wml_build_args *a, struct wml_ctx *cx, struct w
     const bool ok = run(&r, err);
     wml_end_progress(cx);
     if (ok) wml_build_report(&r, out);
+    wml_buf_release(&r.prompts);
     wml_json_free(r.before);
     wml_json_free(r.generation);
     wml_checkpoint_close(&r.checkpoint);

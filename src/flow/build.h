@@ -17,6 +17,9 @@ struct wml_build_args {
     /* of "optimized" */
     struct wml_target_spec target; /* what the stages of the transformer run on; zero: QNN's NPU */
     int64_t window;                /* tokens of the prompt that go through the transformer at once; 0: 64 */
+    const char *head_precision;    /* of the head over the vocabulary, "w4a32", ...; NULL: that of `precision` */
+    const char *text_file;         /* prompts to calibrate with, one a line; NULL: built-in ones */
+    int64_t samples;               /* of them at most */
 };
 
 /* Files appear whole, the bundle's config last: a folder without it is no bundle yet. manifest.json says what was made of

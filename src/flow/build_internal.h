@@ -39,9 +39,11 @@ struct wml_build_run {
     bool staged; /* a pipeline of several graphs */
     const struct wml_ep *ep; /* of a pipeline's transformer */
     const struct wml_build_precision *precision;
+    unsigned head_bits;      /* of a pipeline's head; 0: floats */
     int64_t context, window; /* tokens; window 0: no pipeline */
     char key[WML_SHA256_HEX]; /* of inputs and options: what an earlier build must have had for its parts to be reused */
     struct wml_json_doc *before; /* manifest of an earlier build with the same key, or NULL */
+    struct wml_buf prompts; /* to calibrate with: JSON, an array of arrays of token ids */
     WML_VEC(struct wml_build_stage) stage;
     uint64_t start;
 };
@@ -50,7 +52,7 @@ struct wml_build_run {
 const char *wml_build_out(struct wml_build_run *r, const char *name);
 const char *wml_build_in(struct wml_build_run *r, const char *name);
 
-/* Makes the named files, unless an earlier build left them whole; then notes that in the manifest. */
+/* Makes the named files, paths in the bundle, unless an earlier build left them whole; then notes that in the manifest. */
 bool wml_build_do(struct wml_build_run *r, const char *name, const char *const *file, size_t n,
                   bool (*make)(struct wml_build_run *r, struct wml_err *err), struct wml_err *err);
 
@@ -76,6 +78,15 @@ struct wml_build_graph {
     unsigned bits;           /* of the matrices of linear layers; 0: they stay floats */
 };
 bool wml_build_part(struct wml_build_run *r, const struct wml_build_graph *g, struct wml_err *err);
+bool wml_build_save(struct wml_build_run *r, const struct wml_build_graph *g, struct wml_model *m, struct wml_err *err);
+/* build_quantise.c. What is needed only while a pipeline is made lies in this folder of the bundle. */
+#define WML_BUILD_WORK "_winml_build"
+/* Ranges of the float transformer's values: ctx.ranges.json, iter.ranges.json beside it. The bundle has embeddings and head. */
+bool wml_build_calibrate(struct wml_build_run *r, struct wml_err *err);
+/* A float graph of the bundle's folder as the graph g. */
+bool wml_build_quantise(struct wml_build_run *r, const char *floats, const char *ranges, const struct wml_build_graph *g, struct wml_err *err);
+/* build_prompts.c: r->prompts. */
+bool wml_build_read_prompts(struct wml_build_run *r, struct wml_err *err);
 /* build_share.c. Weights of m that `with` has, too, will be those of its file; with outlives m. */
 bool wml_build_share(struct wml_model *m, struct wml_model *with, struct wml_err *err);
 /* build_staged.c. What the target is; the stages. */

@@ -69,6 +69,11 @@ static void put_target(const struct wml_build_run *r, struct wml_json *w)
 {
     wml_json_key(w, "prefill_len");
     wml_json_put_int(w, r->window);
+    wml_json_key(w, "head_bits");
+    wml_json_put_int(w, r->head_bits);
+    wml_json_key(w, "samples");
+    wml_json_put_int(w, r->precision->bits ? r->a->samples : 0);
+    put_str(w, "text_file", r->precision->bits ? r->a->text_file : NULL);
     put_str(w, "ep", r->ep->alias[0]);
     wml_json_key(w, "ep_options");
     wml_json_put_pairs(w, r->a->target.option, r->a->target.n_options);
@@ -95,7 +100,8 @@ static bool make_key(struct wml_build_run *r, struct wml_err *err)
     wml_json_begin(&w, '[');
     wml_json_put_cstr(&w, WML_VERSION);
     put_options(r, &w);
-    const bool ok = put_inputs(r, &w, err);
+    bool ok = put_inputs(r, &w, err);
+    if (ok && r->staged && r->precision->bits && r->a->text_file) ok = put_file(&w, r->a->text_file, r->a->text_file, err);
     wml_json_end(&w, ']');
     wml_sha256_init(&s);
     wml_sha256_add(&s, text.ptr, text.len);
@@ -146,7 +152,7 @@ bool wml_build_is_made(const struct wml_build_run *r, const char *stage, const c
     const struct wml_json_val *s = find(wml_json_get(wml_json_root(r->before), "stages"), "name", stage);
     const struct wml_json_val *files = wml_json_get(s, "files");
     struct wml_buf path = {0};
-    bool made = s != NULL;
+    bool made = wml_json_len(files) > 0; /* those of work that is done are no more */
     for (size_t i = 0; made && i < n; i++) {
         const struct wml_json_val *f = find(files, "file", file[i]);
         wml_buf_clear(&path);
@@ -184,6 +190,19 @@ static bool put_stage(const struct wml_build_run *r, const struct wml_build_stag
     return ok;
 }
 
+/* Stages of the earlier build that this one has not come to: should it end before, the next one finds them. */
+static void put_later(const struct wml_build_run *r, struct wml_json *w)
+{
+    const struct wml_json_val *list = wml_json_get(wml_json_root(r->before), "stages"), *s;
+    struct wml_json_iter it = {0};
+    struct wml_str key;
+    while (wml_json_next(list, &it, &key, &s)) {
+        bool known = false;
+        for (size_t i = 0; i < r->stage.len; i++) known = known || wml_str_is(wml_json_get_str(s, "name"), r->stage.at[i].name);
+        if (!known) wml_json_put_val(w, s);
+    }
+}
+
 bool wml_build_write_manifest(const struct wml_build_run *r, bool complete, struct wml_err *err)
 {
     struct wml_buf text = {0};
@@ -207,6 +226,7 @@ bool wml_build_write_manifest(const struct wml_build_run *r, bool complete, stru
     wml_json_key(&w, "stages");
     wml_json_begin(&w, '[');
     for (size_t i = 0; ok && i < r->stage.len; i++) ok = put_stage(r, &r->stage.at[i], &w, err);
+    if (!complete) put_later(r, &w);
     wml_json_end(&w, ']');
     wml_json_key(&w, "elapsed_seconds");
     wml_json_put_fixed(&w, (double)(wml_now_ns() - r->start) / 1e9, 3);

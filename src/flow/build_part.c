@@ -22,7 +22,7 @@ static bool quantise(struct wml_build_run *r, const struct wml_build_graph *g, s
     return true;
 }
 
-static bool save(struct wml_build_run *r, const struct wml_build_graph *g, struct wml_model *m, struct wml_err *err)
+bool wml_build_save(struct wml_build_run *r, const struct wml_build_graph *g, struct wml_model *m, struct wml_err *err)
 {
     struct wml_onnx_save_opts opts = {.external = WML_EXTERNAL_ALWAYS, .data_name = g->data, .cx = r->cx};
     struct wml_model *with = NULL;
@@ -41,7 +41,7 @@ static bool finish(struct wml_build_run *r, const struct wml_build_graph *g, str
     wml_model_set_opset(m, "com.microsoft", 1);
     wml_model_raise_ir(m, wml_opset_ir(OPSET));
     for (struct wml_node *n = m->graph->first; n; n = n->next) n->metadata.len = 0; /* names of nodes say the same */
-    return (!g->bits || quantise(r, g, m, err)) && save(r, g, m, err);
+    return (!g->bits || quantise(r, g, m, err)) && wml_build_save(r, g, m, err);
 }
 
 bool wml_build_part(struct wml_build_run *r, const struct wml_build_graph *g, struct wml_err *err)

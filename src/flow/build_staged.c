@@ -3,10 +3,14 @@
 #include "flow/build_internal.h"
 
 #include "ep/stage.h"
+#include "os/file.h"
+#include "os/path.h"
 
 #define TRANSFORMER_DATA "transformer.data"
 
-static const struct wml_build_precision precisions[] = {{"fp32", NULL, WML_F32, 0}};
+/* bits: of the transformer's weights */
+static const struct wml_build_precision precisions[] = {{"w8a16", "auto", WML_F32, 8}, {"fp32", NULL, WML_F32, 0}};
+static const struct { const char *name, *alias; unsigned bits; } heads[] = {{"w4a32", "int4", 4}, {"w8a32", "int8", 8}, {"fp32", "fp32", 0}};
 
 static bool unsupported(const struct wml_target_spec *t, struct wml_err *err)
 {
@@ -29,17 +33,33 @@ static bool check_target(struct wml_build_run *r, struct wml_err *err)
     return (r->ep && fits && (wml_ep_is_cpu(r->ep) || r->ep->stage)) || unsupported(&r->a->target, err);
 }
 
+static bool check_head(struct wml_build_run *r, struct wml_err *err)
+{
+    const struct wml_str asked = wml_str(r->a->head_precision);
+    r->head_bits = r->precision->bits ? heads[0].bits : 0;
+    if (!asked.ptr || wml_str_ieq(asked, WML_STR("auto"))) return true;
+    for (size_t i = 0; i < WML_COUNT(heads); i++) {
+        if (!wml_str_ieq(asked, wml_str(heads[i].name)) && !wml_str_ieq(asked, wml_str(heads[i].alias))) continue;
+        r->head_bits = heads[i].bits;
+        return true;
+    }
+    wml_fail(err, WML_E_USAGE, "--head-precision %.*s is not supported", WML_ARG(asked));
+    return wml_hint(err, "supported: auto, w4a32 (int4), w8a32 (int8), fp32");
+}
+
 bool wml_build_check_staged(struct wml_build_run *r, struct wml_err *err)
 {
     const struct wml_str asked = wml_str(r->a->precision ? r->a->precision : "auto");
     for (size_t i = 0; i < WML_COUNT(precisions) && !r->precision; i++)
-        if (wml_str_ieq(asked, wml_str(precisions[i].name))) r->precision = &precisions[i];
-    if (r->precision) return check_target(r, err);
+        if (wml_str_ieq(asked, wml_str(precisions[i].name)) || (precisions[i].alias && wml_str_ieq(asked, wml_str(precisions[i].alias)))) r->precision = &precisions[i];
+    if (r->precision) return check_head(r, err) && check_target(r, err);
     wml_fail(err, WML_E_USAGE, "--precision %.*s is not supported for --export-type optimized", WML_ARG(asked));
-    return wml_hint(err, "supported: fp32");
+    return wml_hint(err, "supported: auto (w8a16), w8a16, fp32");
 }
 
 /* ------------------------------------------------------------------ the stages */
+
+static const char *const context[] = {"ctx.onnx", TRANSFORMER_DATA}, *const iterator[] = {"iter.onnx", "iter.onnx.data"};
 
 static bool make_embeddings(struct wml_build_run *r, struct wml_err *err)
 {
@@ -48,25 +68,62 @@ static bool make_embeddings(struct wml_build_run *r, struct wml_err *err)
 
 static bool make_head(struct wml_build_run *r, struct wml_err *err)
 {
-    return wml_build_part(r, &(struct wml_build_graph){.part = WML_GENAI_HEAD, .file = "lm_head.onnx", .real = WML_F32, .bits = r->precision->bits}, err);
+    return wml_build_part(r, &(struct wml_build_graph){.part = WML_GENAI_HEAD, .file = "lm_head.onnx", .real = WML_F32, .bits = r->head_bits}, err);
+}
+
+/* Attention in halves, as it will be in the end. */
+static bool make_floats(struct wml_build_run *r, struct wml_err *err)
+{
+    struct wml_build_graph g = {.part = WML_GENAI_TRANSFORMER, .file = WML_BUILD_WORK "/ctx.onnx", .data = TRANSFORMER_DATA, .real = WML_F32, .cache = WML_F16,
+                                .step = r->window};
+    if (!wml_dir_make(wml_build_out(r, WML_BUILD_WORK), err) || !wml_build_part(r, &g, err)) return false;
+    g.share = g.file;
+    g.file = WML_BUILD_WORK "/iter.onnx";
+    g.step = 1;
+    return wml_build_part(r, &g, err);
 }
 
 static bool make_context(struct wml_build_run *r, struct wml_err *err)
 {
-    return wml_build_part(r, &(struct wml_build_graph){.part = WML_GENAI_TRANSFORMER, .file = "ctx.onnx", .data = TRANSFORMER_DATA, .real = WML_F32, .step = r->window}, err);
+    const struct wml_build_graph g = {.part = WML_GENAI_TRANSFORMER, .file = "ctx.onnx", .data = TRANSFORMER_DATA, .real = WML_F32, .step = r->window};
+    return r->precision->bits ? wml_build_quantise(r, WML_BUILD_WORK "/ctx.onnx", WML_BUILD_WORK "/ctx.ranges.json", &g, err) : wml_build_part(r, &g, err);
 }
 
 static bool make_iterator(struct wml_build_run *r, struct wml_err *err)
 {
-    return wml_build_part(r, &(struct wml_build_graph){.part = WML_GENAI_TRANSFORMER, .file = "iter.onnx", .share = "ctx.onnx", .real = WML_F32, .step = 1}, err);
+    const struct wml_build_graph g = {.part = WML_GENAI_TRANSFORMER, .file = "iter.onnx", .share = "ctx.onnx", .real = WML_F32, .step = 1};
+    return r->precision->bits ? wml_build_quantise(r, WML_BUILD_WORK "/iter.onnx", WML_BUILD_WORK "/iter.ranges.json", &g, err) : wml_build_part(r, &g, err);
+}
+
+/* What only the two graphs of the transformer are made of; nothing where those are there. */
+static bool make_work(struct wml_build_run *r, struct wml_err *err)
+{
+    static const char *const floats[] = {WML_BUILD_WORK "/ctx.onnx", WML_BUILD_WORK "/" TRANSFORMER_DATA, WML_BUILD_WORK "/iter.onnx"};
+    static const char *const ranges[] = {WML_BUILD_WORK "/ctx.ranges.json", WML_BUILD_WORK "/iter.ranges.json"};
+    static const char *const name[] = {"floats", "calibration"};
+    if (!r->precision->bits) return true;
+    if (wml_build_is_made(r, "context", context, WML_COUNT(context)) && wml_build_is_made(r, "iterator", iterator, WML_COUNT(iterator))) {
+        for (size_t i = 0; i < WML_COUNT(name); i++) WML_PUSH_IN(&r->arena, &r->stage, ((struct wml_build_stage){.name = name[i], .reused = true}));
+        return true;
+    }
+    return wml_build_do(r, name[0], floats, WML_COUNT(floats), make_floats, err) &&
+           wml_build_do(r, name[1], ranges, WML_COUNT(ranges), wml_build_calibrate, err);
+}
+
+/* Also what a build of another precision left that was interrupted. */
+static bool drop_work(struct wml_build_run *r, struct wml_err *err)
+{
+    const char *folder = wml_build_out(r, WML_BUILD_WORK);
+    for (size_t i = 0; i < r->stage.len; i++)
+        if (r->stage.at[i].file.len && wml_str_starts(wml_str(r->stage.at[i].file.at[0].name), WML_BUILD_WORK "/")) r->stage.at[i].file.len = 0;
+    return !wml_dir_exists(folder) || (wml_build_write_manifest(r, false, err) && (wml_dir_remove(folder) || wml_fail(err, WML_E_IO, "%s cannot be removed", folder)));
 }
 
 bool wml_build_make_staged(struct wml_build_run *r, struct wml_err *err)
 {
     static const char *const embeddings[] = {"embeddings.onnx", "embeddings.onnx.data"}, *const head[] = {"lm_head.onnx", "lm_head.onnx.data"};
-    static const char *const context[] = {"ctx.onnx", TRANSFORMER_DATA}, *const iterator[] = {"iter.onnx"};
-    return wml_build_do(r, "context", context, WML_COUNT(context), make_context, err) &&
-           wml_build_do(r, "iterator", iterator, WML_COUNT(iterator), make_iterator, err) &&
-           wml_build_do(r, "embeddings", embeddings, WML_COUNT(embeddings), make_embeddings, err) &&
-           wml_build_do(r, "lm_head", head, WML_COUNT(head), make_head, err);
+    return wml_build_do(r, "embeddings", embeddings, WML_COUNT(embeddings), make_embeddings, err) &&
+           wml_build_do(r, "lm_head", head, WML_COUNT(head), make_head, err) && make_work(r, err) &&
+           wml_build_do(r, "context", context, WML_COUNT(context), make_context, err) &&
+           wml_build_do(r, "iterator", iterator, WML_COUNT(iterator), make_iterator, err) && drop_work(r, err);
 }

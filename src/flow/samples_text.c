@@ -107,6 +107,11 @@ size_t wml_texts_count(const struct wml_texts *t)
     return t->v.len;
 }
 
+struct wml_str wml_texts_at(const struct wml_texts *t, size_t i)
+{
+    return t->v.at[i].first;
+}
+
 /* Tokens that the model wants, 0: any number. */
 static bool fixed_length(const struct wml_io *input, size_t n, const struct wml_feed_spec *feed, size_t *length, struct wml_err *err)
 {

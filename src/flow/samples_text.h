@@ -14,6 +14,7 @@ bool wml_texts_open(const char *path, const char *tokenizer, size_t max, const s
                     struct wml_err *err);
 void wml_texts_close(struct wml_texts *t);
 size_t wml_texts_count(const struct wml_texts *t);
+struct wml_str wml_texts_at(const struct wml_texts *t, size_t i); /* the first of a pair */
 /* Text i as inputs. A fixed length of input_ids, in the model or in a shape of the feed, is filled up to; where it is open, the
  * text's own length is taken, at most 512 tokens. May be called from several threads. */
 bool wml_texts_make(const struct wml_texts *t, size_t i, const struct wml_io *input, size_t n, const struct wml_feed_spec *feed,

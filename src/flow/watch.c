@@ -20,24 +20,50 @@ static void put_nodes(struct wml_graph *g, struct wml_value *const *want, size_t
     }
 }
 
+struct watched { /* what was put into the model */
+    struct wml_arena arena;
+    struct wml_node **node;
+    size_t n, opsets;
+};
+
+static void put(struct wml_model *m, struct wml_value *const *want, size_t n, struct watched *w)
+{
+    static const int64_t size[] = {WML_WATCH_TAG};
+    *w = (struct watched){.n = n, .opsets = m->opset.len};
+    w->node = WML_NEW_ARRAY(&w->arena, struct wml_node *, n + 1);
+    struct wml_value *tag = wml_graph_add_input(m->graph, wml_model_unique(m, WML_STR("observe_tag")), wml_type_static(m, WML_I64, 1, size));
+    wml_model_set_opset(m, WML_OBSERVE_DOMAIN, 1);
+    put_nodes(m->graph, want, n, tag, w->node);
+}
+
+static void take_out(struct wml_model *m, struct watched *w)
+{
+    for (size_t i = 0; i < w->n; i++) wml_node_remove(w->node[i]);
+    wml_graph_remove_input(m->graph, m->graph->inputs.len - 1);
+    m->opset.len = w->opsets;
+    wml_arena_release(&w->arena);
+}
+
 bool wml_flow_watch(struct wml_ctx *cx, struct wml_model *m, struct wml_value *const *want, size_t n,
                     const struct wml_observer *observer, unsigned threads, struct wml_session **out, struct wml_err *err)
 {
-    static const int64_t size[] = {WML_WATCH_TAG};
     const struct wml_skeleton_opts whole = {0};
     /* A memory plan of the first run would be a second copy of it in the next. */
     const struct wml_session_opts opts = {.threads = threads, .no_memory_plan = true, .observer = observer};
-    struct wml_arena arena = {0};
-    struct wml_node **node = WML_NEW_ARRAY(&arena, struct wml_node *, n + 1);
-    size_t opsets = m->opset.len;
-    struct wml_value *tag = wml_graph_add_input(m->graph, wml_model_unique(m, WML_STR("observe_tag")), wml_type_static(m, WML_I64, 1, size));
-    wml_model_set_opset(m, WML_OBSERVE_DOMAIN, 1);
-    put_nodes(m->graph, want, n, tag, node);
+    struct watched w;
+    put(m, want, n, &w);
     bool ok = wml_flow_session(cx, m, &whole, &opts, out, err);
-    for (size_t i = 0; i < n; i++) wml_node_remove(node[i]);
-    wml_graph_remove_input(m->graph, m->graph->inputs.len - 1);
-    m->opset.len = opsets;
-    wml_arena_release(&arena);
+    take_out(m, &w);
+    return ok;
+}
+
+bool wml_flow_watched(struct wml_model *m, struct wml_value *const *want, size_t n, struct wml_buf *out, struct wml_str *folder, struct wml_err *err)
+{
+    const struct wml_skeleton_opts whole = {0};
+    struct watched w;
+    put(m, want, n, &w);
+    bool ok = wml_onnx_skeleton(m, &whole, out, folder, err);
+    take_out(m, &w);
     return ok;
 }
 

@@ -13,6 +13,9 @@ enum { WML_WATCH_TAG = 2 }; /* numbers in a run's tag */
 bool wml_flow_watch(struct wml_ctx *cx, struct wml_model *m, struct wml_value *const *want, size_t n,
                     const struct wml_observer *observer, unsigned threads, struct wml_session **out, struct wml_err *err);
 
+/* The same model as bytes, for a session of another process; weights stay in files of *folder, which lives as long as m. */
+bool wml_flow_watched(struct wml_model *m, struct wml_value *const *want, size_t n, struct wml_buf *out, struct wml_str *folder, struct wml_err *err);
+
 /* About the largest part of a run's values that is alive at one time, in bytes; 0: some sizes are open. */
 uint64_t wml_flow_live_bytes(struct wml_model *m);
 /* Of the top graph's initializers. */

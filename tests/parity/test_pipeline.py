@@ -2,12 +2,17 @@
 against the logits that PyTorch gave (logits.npz, of prompt and greedy answer) and against the export of other families."""
 import json
 import os
+import shutil
+import signal
+import subprocess
+import time
 
 import numpy as np
 import onnx
 import pytest
-from conftest import DEPS, ROOT, no_leftovers
-from exported import DATA, session, widened
+from conftest import DEPS, ROOT, WINML, need_qnn, no_leftovers
+from exported import session, widened
+from onnx import numpy_helper
 
 TINY = f"{ROOT}/tests/data/genai/qwen3-tiny"
 REFERENCE = json.load(open(f"{TINY}/reference.json"))
@@ -55,6 +60,23 @@ class Stages:
     def stepwise(self, prompt, rest):
         """The prompt at once, then token by token."""
         return np.concatenate([self.whole(prompt)] + [self.call(self.iter, [t], 1) for t in rest])
+
+
+    def greedy(self, prompt, n):
+        tokens = [int(self.whole(prompt)[-1].argmax())]
+        while len(tokens) < n:
+            tokens.append(int(self.call(self.iter, tokens[-1:], 1)[-1].argmax()))
+        return tokens
+
+
+def agreement(m, truth=None):
+    """How often the likeliest token is that of PyTorch, or of another pipeline, over all prompts and their greedy answers."""
+    same = []
+    for r in REFERENCE:
+        n, ids = len(r["prompt_ids"]), r["prompt_ids"] + r["greedy_ids"][:-1]
+        got = m.stepwise(ids[:n], ids[n:]).argmax(-1)
+        same += (got[n - 1:] == r["greedy_ids"]).tolist() if truth is None else (got == truth.stepwise(ids[:n], ids[n:]).argmax(-1)).tolist()
+    return np.mean(same)
 
 
 def texts():
@@ -154,6 +176,138 @@ def test_family(build, winml, tmp_path, name):
     assert np.abs(m.stepwise(ids[:5], ids[5:]) - want).max() < limit
 
 
+def test_quantised(build):
+    """The transformer in integers answers as the float one does, whatever the head; with 8 bits of head as PyTorch does. (4 bits
+    of random numbers over 300 tokens are another model: there the head is judged alone.)"""
+    floats = build("-p", "fp32", name="f").bundle
+    assert agreement(Stages(floats)) == 1
+    assert agreement(Stages(build("--head-precision", "w8a32", name="8").bundle)) >= 0.9
+    bundle = build(name="4").bundle
+    mixed = shutil.copytree(floats, floats.parent / "mixed")
+    for name in ("lm_head.onnx", "lm_head.onnx.data"):
+        shutil.copy(bundle / name, mixed)
+    assert agreement(Stages(bundle), Stages(mixed)) >= 0.9
+
+
+def producer(graph):
+    return {o: n for n in graph.node for o in n.output}
+
+
+def test_quantised_graphs(build):
+    bundle = build(ep="qnn").bundle
+    for name in GRAPHS:
+        onnx.checker.check_model(str(bundle / name), full_check=True)
+    places = []
+    for name in ("ctx.onnx", "iter.onnx"):
+        m = onnx.load(str(bundle / name), load_external_data=False)
+        places.append({t.name: {e.key: e.value for e in t.external_data} for t in m.graph.initializer if t.external_data})
+        assert {p["location"] for p in places[-1].values()} == {"transformer.data"}
+        g = onnx.load(str(bundle / name)).graph
+        consts, made = {t.name: numpy_helper.to_array(t) for t in g.initializer}, producer(g)
+        assert [o.version for o in m.opset_import if not o.domain] == [21]
+        for n in g.node:
+            if n.op_type == "QuantizeLinear":
+                assert consts[n.input[2]].dtype == np.uint16
+            if n.op_type == "Conv":
+                w = made[n.input[1]]
+                assert w.op_type == "DequantizeLinear" and consts[w.input[0]].dtype == np.int8 and not consts[w.input[2]].any()
+                assert made[n.input[0]].op_type == "DequantizeLinear"
+            if n.op_type == "GroupQueryAttention":
+                assert [made[x].op_type for x in n.input[:3]] == ["Cast"] * 3 and {a.name for a in n.attribute} == {"num_heads", "kv_num_heads", "do_rotary"}
+        assert {v.type.tensor_type.elem_type for v in g.input if v.name.startswith(("past_keys", "past_values"))} == {onnx.TensorProto.FLOAT16}
+    big = [{k: v for k, v in p.items() if k.endswith("_quantized")} for p in places]
+    assert big[0] == big[1] and len(big[0]) >= 28, "the integers of the weights are there once"
+    head = onnx.load(str(bundle / "lm_head.onnx"), load_external_data=False).graph.node
+    assert [n.op_type for n in head] == ["MatMulNBits"]
+    a = {a.name: a.i for a in head[0].attribute}
+    assert (a["K"], a["N"], a["bits"], a["block_size"], a["accuracy_level"]) == (64, 300, 4, 32, 4) and len(head[0].input) == 3
+
+
+def test_quantised_in_the_runtime(build, winml):
+    if not os.path.exists(f"{DEPS}/genai/libonnxruntime-genai.so"):
+        pytest.skip("onnxruntime-genai could not be fetched")
+    bundle = build().bundle
+    r = REFERENCE[0]
+    got = winml("generate", "-m", bundle, "--prompt", r["prompt"], "--max-new-tokens", 12, "-f", "json", "--no-apply-template")
+    assert got.code == 0, got.err
+    assert got.json["tokens"] == Stages(bundle).greedy(r["prompt_ids"], 12)
+
+
+def test_quantised_on_qnn(build, winml):
+    """Compiled for the NPU and run on its simulator: the same tokens but for near ties."""
+    need_qnn()
+    if not os.path.exists(f"{DEPS}/genai/libonnxruntime-genai.so"):
+        pytest.skip("onnxruntime-genai could not be fetched")
+    bundle = build(ep="qnn").bundle
+    r = REFERENCE[0]
+    got = winml("generate", "-m", bundle, "--compile", "--prompt", r["prompt"], "--max-new-tokens", 4, "-f", "json", "--no-apply-template")
+    assert got.code == 0, got.err
+    assert got.json["effective_device"] == "npu" and got.json["tokens"][:2] == Stages(bundle).greedy(r["prompt_ids"], 2)
+    assert {f for f in os.listdir(bundle / "_compiled") if f.endswith("_qnn_ctx.onnx")} == {"context_qnn_ctx.onnx", "iterator_qnn_ctx.onnx"}
+
+
+def test_text_file(build, tmp_path):
+    text = tmp_path / "prompts.txt"
+    text.write_text("what is in a box\n\nthe capital of France in simple terms\n")
+    first = build("--text-file", text, "--samples", 1)
+    ctx = (first.bundle / "ctx.onnx").read_bytes()
+    assert (build("--text-file", text).bundle / "ctx.onnx").read_bytes() != ctx, "two texts are more than one"
+    text.write_text("what is in a box\n")
+    assert (build("--text-file", text).bundle / "ctx.onnx").read_bytes() == ctx
+    text.write_text("\n\n")
+    assert "no text" in build("--text-file", text, code=2).err and (first.bundle / "genai_config.json").exists()
+
+
+def maps(pid):
+    try:
+        with open(f"/proc/{pid}/maps") as f, open(f"/proc/{pid}/task/{pid}/children") as c:
+            return f.read(), c.read().split()
+    except OSError:
+        return "", []
+
+
+def test_interrupted(build, tmp_path):
+    """Only a child loads ONNX Runtime; Ctrl-C ends it, and what was complete before is not made again."""
+    text, bundle = tmp_path / "prompts.txt", tmp_path / "b"
+    text.write_text("what is the capital of France\n" * 20000)
+    more = ["--text-file", str(text), "--samples", "20000"]
+    p = subprocess.Popen([WINML, "build", "-m", TINY, "-o", str(bundle), "--export-type", "optimized", "--ep", "cpu", *more],
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    parent, child, end = "", "", time.monotonic() + 60
+    while "libonnxruntime" not in child:
+        assert time.monotonic() < end and p.poll() is None
+        now, kids = maps(p.pid)
+        parent += now
+        child += "".join(maps(k)[0] for k in kids)
+        time.sleep(0.02)
+    p.send_signal(signal.SIGINT)
+    _, err = p.communicate(timeout=20)
+    assert p.returncode == 1 and "libonnxruntime" not in parent, err
+    assert not any(os.path.exists(f"/proc/{k}") for k in kids) and not (bundle / "genai_config.json").exists()
+    before = json.loads((bundle / "manifest.json").read_text())
+    assert not before["complete"] and [s["name"] for s in before["stages"]] == ["embeddings", "lm_head", "floats"]
+    text.write_text("what is the capital of France\n")
+    os.utime(text, (1, 1))
+    assert build().bundle == bundle
+    assert "_winml_build" not in os.listdir(bundle)
+
+
+def test_resumed(build):
+    """A build that ended before its last part goes on there, without the floats and the ranges."""
+    first = build()
+    files = {f: (first.bundle / f).read_bytes() for f in os.listdir(first.bundle)}
+    (first.bundle / "genai_config.json").unlink()
+    (first.bundle / "embeddings.onnx").unlink()
+    m = {s["name"]: s["status"] for s in json.loads((build().bundle / "manifest.json").read_text())["stages"]}
+    assert m == {"embeddings": "completed", "lm_head": "reused", "floats": "reused", "calibration": "reused", "context": "reused",
+                 "iterator": "reused", "tokenizer": "reused", "config": "completed"}
+    (first.bundle / "iter.onnx").unlink()
+    m = {s["name"]: s["status"] for s in json.loads((build().bundle / "manifest.json").read_text())["stages"]}
+    assert m["iterator"] == m["floats"] == m["calibration"] == "completed" and m["context"] == "reused"
+    for f in set(files) - {"manifest.json"}:
+        assert (first.bundle / f).read_bytes() == files[f], f
+
+
 def test_goes_on(build):
     def status(r):
         m = json.loads((r.bundle / "manifest.json").read_text())
@@ -174,7 +328,7 @@ def test_goes_on(build):
 def test_refusals(build, winml, tmp_path):
     assert "ep=openvino" in build("-p", "fp32", ep="openvino", code=2).err
     assert "device" in build("-p", "fp32", "--device", "gpu", ep="vitisai", code=2).err
-    assert "int3" in build("-p", "int3", code=2).err
+    assert "int3" in build("-p", "int3", code=2).err and "int2" in build("--head-precision", "int2", code=2).err
     assert "soft limit" in build("-p", "fp32", model=widened("gemma2", tmp_path / "g"), code=1).err
     assert "sliding window" in build("-p", "fp32", model=widened("mistral-window", tmp_path / "m"), code=1).err
     r = winml("build", "-m", TINY, "-o", tmp_path / "x", "--export-type", "plain", "--ep", "qnn")
