@@ -177,6 +177,41 @@ struct wml_value *wml_nn_conv_bn(struct wml_nn *b, struct wml_value *x, const ch
     return x;
 }
 
+/* sum [out, in, side, side] += the kernel `conv` at its middle, times the scale of its norm; shift += that norm's. */
+static void add_folded(struct wml_nn *b, struct wml_value *x, const char *conv, const char *bn, double eps, int64_t out, int64_t side, float *sum, float *shift)
+{
+    struct affine f;
+    if (!affine_of(b, bn, eps, out, &f)) return;
+    const int64_t in = wml_nn_size(b, x, 1, "the channels of an image");
+    wml_nn_enter_layer(b, "Conv2d", "%s", conv);
+    const struct wml_weight *k = wml_nn_need(b, "weight", WML_DIMS(out, in, -1, -1));
+    const float *from = wml_nn_read(b, k);
+    const int64_t n = from ? k->dims[2] : 0, edge = (side - n) / 2;
+    if (from && (n != k->dims[3] || n > side || (side - n) % 2))
+        wml_nn_fail(b, WML_E_FORMAT, "'%.*s' is a kernel that does not fit into one of %lld x %lld", WML_ARG(k->name), (long long)side, (long long)side);
+    for (int64_t i = 0; !b->failed && i < out * in * n * n; i++) {
+        const int64_t o = i / (in * n * n), y = i / n % n + edge, column = i % n + edge;
+        sum[(i / (n * n) * side + y) * side + column] += from[i] * f.scale[o];
+    }
+    for (int64_t o = 0; o < out && !b->failed; o++) shift[o] += f.shift[o];
+    wml_nn_leave(b);
+}
+
+struct wml_value *wml_nn_conv_bn_both(struct wml_nn *b, struct wml_value *x, const char *const conv[2], const char *const bn[2], double eps, int64_t out,
+                                      const struct wml_nn_window *w)
+{
+    if (b->failed || !x) return NULL;
+    const int64_t in = wml_nn_size(b, x, 1, "the channels of an image"), side = w->kernel;
+    if (in * out > 1 << 26) return wml_nn_fail(b, WML_E_UNSUPPORTED, "a kernel of %lld x %lld channels", (long long)in, (long long)out);
+    float *sum = WML_NEW_ARRAY(&b->m->arena, float, (size_t)(out * in * side * side)), *shift = WML_NEW_ARRAY(&b->m->arena, float, (size_t)out);
+    for (size_t i = 0; i < 2; i++) add_folded(b, x, conv[i], bn[i], eps, out, side, sum, shift);
+    wml_nn_enter_layer(b, "Conv2d", "%s", conv[0]);
+    x = wml_nn_conv_node(b, x, wml_nn_const(b, "weight.both", WML_F32, WML_DIMS(out, in, side, side), sum),
+                         wml_nn_const(b, "bias.both", WML_F32, 1, &out, shift), w);
+    wml_nn_leave(b);
+    return x;
+}
+
 struct wml_value *wml_nn_batch_norm(struct wml_nn *b, struct wml_value *x, const char *name, double eps)
 {
     if (b->failed || !x) return NULL;

@@ -24,6 +24,9 @@ struct wml_value *wml_nn_conv_transpose(struct wml_nn *b, struct wml_value *x, c
 /* Conv followed by BatchNorm: one Conv, whose weights carry both. */
 struct wml_value *wml_nn_conv_bn(struct wml_nn *b, struct wml_value *x, const char *conv, const char *bn, double eps, int64_t out,
                                  const struct wml_nn_window *w);
+/* Two such pairs over the same picture, the second 1x1, whose results are added, as one Conv (Ding et al. 2021): conv[0], bn[0], ... */
+struct wml_value *wml_nn_conv_bn_both(struct wml_nn *b, struct wml_value *x, const char *const conv[2], const char *const bn[2], double eps, int64_t out,
+                                      const struct wml_nn_window *w);
 struct wml_value *wml_nn_batch_norm(struct wml_nn *b, struct wml_value *x, const char *name, double eps);
 /* Over the last axis: LayerNormalization, or its parts below opset 17. Without weights in the checkpoint: neither scale nor bias is a failure. */
 struct wml_value *wml_nn_layer_norm(struct wml_nn *b, struct wml_value *x, const char *name, double eps);

@@ -262,6 +262,16 @@ struct wml_value *wml_nn_pick_each(struct wml_nn *b, struct wml_value *x, struct
     return wml_nn_out(b, n, wml_value_elem(x), &out);
 }
 
+struct wml_value *wml_nn_pick_rows(struct wml_nn *b, struct wml_value *x, struct wml_value *index)
+{
+    if (b->failed || !x || !index) return NULL;
+    struct wml_nn_shape s = wml_nn_shape(x);
+    s.at[1] = wml_nn_axis(index, 1);
+    struct wml_node *n = wml_nn_node(b, "", "GatherND", 2, (struct wml_value *[]){x, wml_nn_unsqueeze(b, index, WML_DIMS(-1))});
+    wml_attr_set_int(n, "batch_dims", 1);
+    return wml_nn_out(b, n, wml_value_elem(x), &s);
+}
+
 struct wml_value *wml_nn_gather_elements(struct wml_nn *b, struct wml_value *x, struct wml_value *index, int axis)
 {
     if (b->failed || !x || !index) return NULL;

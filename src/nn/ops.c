@@ -161,6 +161,16 @@ struct wml_value *wml_nn_argmax(struct wml_nn *b, struct wml_value *x, int axis,
     return wml_nn_out(b, n, WML_I64, &s);
 }
 
+struct wml_value *wml_nn_largest(struct wml_nn *b, struct wml_value *x, int64_t k)
+{
+    if (b->failed || !x) return NULL;
+    struct wml_nn_shape s = wml_nn_shape(x);
+    s.at[s.rank - 1] = (struct wml_axis){.size = k};
+    struct wml_node *n = wml_nn_node(b, "", "TopK", 2, (struct wml_value *[]){x, wml_nn_ints(b, 1, &k)});
+    wml_nn_out(b, n, wml_value_elem(x), &s);
+    return wml_nn_out(b, n, WML_I64, &s);
+}
+
 struct wml_value *wml_nn_cumsum(struct wml_nn *b, struct wml_value *x, int axis)
 {
     if (b->failed || !x) return NULL;

@@ -27,6 +27,8 @@ struct wml_value *wml_nn_softmax(struct wml_nn *b, struct wml_value *x, int axis
 /* ReduceMean, ReduceSum, ReduceMax, ReduceL2, ... */
 struct wml_value *wml_nn_reduce(struct wml_nn *b, const char *op, struct wml_value *x, size_t n, const int64_t *axes, bool keep);
 struct wml_value *wml_nn_argmax(struct wml_nn *b, struct wml_value *x, int axis, bool keep); /* int64, the first largest */
+/* Where the k largest along the last axis are, the largest first: int64. */
+struct wml_value *wml_nn_largest(struct wml_nn *b, struct wml_value *x, int64_t k);
 struct wml_value *wml_nn_cumsum(struct wml_nn *b, struct wml_value *x, int axis);
 
 /* Moving. perm in digits: "0213". Reshape: 0 keeps the size at that place, one -1 is what is left. */
@@ -48,6 +50,8 @@ struct wml_value *wml_nn_gather(struct wml_nn *b, struct wml_value *x, struct wm
 struct wml_value *wml_nn_pick(struct wml_nn *b, struct wml_value *x, int axis, int64_t index); /* the axis is gone */
 /* x [batch, n, ...] at index [batch] or [batch, 1]: [batch, ...] */
 struct wml_value *wml_nn_pick_each(struct wml_nn *b, struct wml_value *x, struct wml_value *index);
+/* x [batch, n, ...] at index [batch, k]: [batch, k, ...] */
+struct wml_value *wml_nn_pick_rows(struct wml_nn *b, struct wml_value *x, struct wml_value *index);
 struct wml_value *wml_nn_gather_elements(struct wml_nn *b, struct wml_value *x, struct wml_value *index, int axis);
 struct wml_value *wml_nn_expand(struct wml_nn *b, struct wml_value *x, size_t rank, struct wml_value *const *dims, const struct wml_nn_shape *shape);
 /* Repeats x, whose `axis` has size 1, as often as `like` is long along its axis. */
@@ -73,6 +77,8 @@ struct wml_value *wml_nn_conv_node(struct wml_nn *b, struct wml_value *x, struct
 struct wml_value *wml_nn_conv_transpose_node(struct wml_nn *b, struct wml_value *x, struct wml_value *weight, struct wml_value *bias, const struct wml_nn_window *w);
 /* MaxPool, or AveragePool which does not count padding. */
 struct wml_value *wml_nn_pool(struct wml_nn *b, const char *op, struct wml_value *x, const struct wml_nn_window *w);
+/* x [n,c,h,w] at grid [n,rows,columns,2] of (x, y), -1 .. 1 between the picture's edges, 0 outside: bilinear, [n,c,rows,columns]. */
+struct wml_value *wml_nn_grid_sample(struct wml_nn *b, struct wml_value *x, struct wml_value *grid);
 struct wml_value *wml_nn_global_mean(struct wml_nn *b, struct wml_value *x); /* GlobalAveragePool: [n,c,1,1] */
 
 #endif

@@ -103,6 +103,18 @@ struct wml_value *wml_nn_pool(struct wml_nn *b, const char *op, struct wml_value
     return wml_nn_out(b, n, WML_F32, &out);
 }
 
+struct wml_value *wml_nn_grid_sample(struct wml_nn *b, struct wml_value *x, struct wml_value *grid)
+{
+    if (b->failed || !x || !grid) return NULL;
+    struct wml_nn_shape s = wml_nn_shape(x);
+    s.at[2] = wml_nn_axis(grid, 1);
+    s.at[3] = wml_nn_axis(grid, 2);
+    struct wml_node *n = wml_nn_node(b, "", "GridSample", 2, (struct wml_value *[]){x, grid});
+    wml_attr_set_str(n, "mode", b->opset < 20 ? WML_STR("bilinear") : WML_STR("linear"));
+    wml_attr_set_str(n, "padding_mode", WML_STR("zeros"));
+    return wml_nn_out(b, n, WML_F32, &s);
+}
+
 struct wml_value *wml_nn_global_mean(struct wml_nn *b, struct wml_value *x)
 {
     if (b->failed || !x) return NULL;
