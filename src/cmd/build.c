@@ -24,7 +24,7 @@ static const struct wml_opt opts[] = {
     WML_OPT_INT(0, "prefill-len", window, "N", 0, 1, 1 << 16, "64", "of a pipeline: tokens of the prompt that go through it at once"),
     WML_OPT_INT(0, "block-size", block, "N", 0, 16, 256, "32", "elements of a weight that share a scale: 16, 32, 64, 128, 256"),
     WML_OPT_FLAG(0, "rebuild", rebuild, 0, "no", "reuse nothing of an earlier build"),
-    WML_OPT_STR(0, "head-precision", head, "P", 0, NULL, "of a pipeline's lm_head: w4a32, w8a32, fp32 (default: w4a32, fp32 beside fp32)"),
+    WML_OPT_STR(0, "head-precision", head, "P", 0, NULL, "of a pipeline's lm_head: w4a32, w8a32, fp32 (default: 4 bits where they do, else 8; fp32 beside fp32)"),
     WML_OPT_STR(0, "text-file", text_file, "FILE", WML_OPT_PATH | WML_OPT_EXISTS, NULL, "of a pipeline: prompts to calibrate with, a line each (default: built-in ones)"),
     WML_OPT_INT(0, "samples", samples, "N", 0, 1, 100000, "30", "of a pipeline: prompts to calibrate with at most"),
     WML_OPT_GROUP(target, wml_target_args, wml_opts_target),

@@ -39,7 +39,9 @@ struct wml_build_run {
     bool staged; /* a pipeline of several graphs */
     const struct wml_ep *ep; /* of a pipeline's transformer */
     const struct wml_build_precision *precision;
-    unsigned head_bits;      /* of a pipeline's head; 0: floats */
+    bool head_auto;         /* bits of the head are to be found */
+    unsigned head_bits;     /* of a pipeline's head; 0: floats */
+    double head_agreement;  /* share of the tokens that a head of 4 bits chooses as floats do; 0: not measured */
     int64_t context, window; /* tokens; window 0: no pipeline */
     char key[WML_SHA256_HEX]; /* of inputs and options: what an earlier build must have had for its parts to be reused */
     struct wml_json_doc *before; /* manifest of an earlier build with the same key, or NULL */
@@ -81,7 +83,7 @@ bool wml_build_part(struct wml_build_run *r, const struct wml_build_graph *g, st
 bool wml_build_save(struct wml_build_run *r, const struct wml_build_graph *g, struct wml_model *m, struct wml_err *err);
 /* build_quantise.c. What is needed only while a pipeline is made lies in this folder of the bundle. */
 #define WML_BUILD_WORK "_winml_build"
-/* Ranges of the float transformer's values: ctx.ranges.json, iter.ranges.json beside it. The bundle has embeddings and head. */
+/* Ranges of the float transformer's values, ctx.ranges.json and iter.ranges.json beside it; what a head of 4 bits costs, head.json. */
 bool wml_build_calibrate(struct wml_build_run *r, struct wml_err *err);
 /* A float graph of the bundle's folder as the graph g. */
 bool wml_build_quantise(struct wml_build_run *r, const char *floats, const char *ranges, const struct wml_build_graph *g, struct wml_err *err);
@@ -92,6 +94,7 @@ bool wml_build_share(struct wml_model *m, struct wml_model *with, struct wml_err
 /* build_staged.c. What the target is; the stages. */
 bool wml_build_check_staged(struct wml_build_run *r, struct wml_err *err);
 bool wml_build_make_staged(struct wml_build_run *r, struct wml_err *err);
+const char *wml_build_head_name(const struct wml_build_run *r); /* "w4a32" */
 void wml_build_report(const struct wml_build_run *r, struct wml_report *out);
 
 #endif

@@ -69,8 +69,7 @@ static void put_target(const struct wml_build_run *r, struct wml_json *w)
 {
     wml_json_key(w, "prefill_len");
     wml_json_put_int(w, r->window);
-    wml_json_key(w, "head_bits");
-    wml_json_put_int(w, r->head_bits);
+    put_str(w, "head_precision", r->head_auto ? "auto" : wml_build_head_name(r));
     wml_json_key(w, "samples");
     wml_json_put_int(w, r->precision->bits ? r->a->samples : 0);
     put_str(w, "text_file", r->precision->bits ? r->a->text_file : NULL);
@@ -133,6 +132,11 @@ bool wml_build_resume(struct wml_build_run *r, struct wml_err *err)
         wml_json_free(r->before);
         r->before = NULL;
     }
+    const struct wml_json_val *head = wml_json_get(wml_json_root(r->before), "head");
+    if (r->head_auto && head) {
+        r->head_bits = wml_str_is(wml_json_get_str(head, "precision"), "w8a32") ? 8 : 4;
+        r->head_agreement = wml_json_get_num(head, "agreement_of_4_bits", 0);
+    }
     if (!r->before) wml_file_remove(wml_build_out(r, WML_BUNDLE_CONFIG)); /* no bundle while its parts change */
     return true;
 }
@@ -190,6 +194,18 @@ static bool put_stage(const struct wml_build_run *r, const struct wml_build_stag
     return ok;
 }
 
+/* What became of the head, by this build or by the earlier one. */
+static void put_head(const struct wml_build_run *r, struct wml_json *w)
+{
+    wml_json_key(w, "head");
+    wml_json_begin(w, '{');
+    put_str(w, "precision", wml_build_head_name(r));
+    wml_json_key(w, "agreement_of_4_bits");
+    if (r->head_agreement > 0) wml_json_put_fixed(w, r->head_agreement, 4);
+    else wml_json_put_null(w);
+    wml_json_end(w, '}');
+}
+
 /* Stages of the earlier build that this one has not come to: should it end before, the next one finds them. */
 static void put_later(const struct wml_build_run *r, struct wml_json *w)
 {
@@ -221,6 +237,7 @@ bool wml_build_write_manifest(const struct wml_build_run *r, bool complete, stru
     wml_json_put_bool(&w, complete);
     wml_json_key(&w, "options");
     put_options(r, &w);
+    if (r->staged) put_head(r, &w);
     wml_json_key(&w, "inputs");
     bool ok = put_inputs((struct wml_build_run *)(uintptr_t)r, &w, err);
     wml_json_key(&w, "stages");
@@ -252,6 +269,8 @@ void wml_build_report(const struct wml_build_run *r, struct wml_report *out)
     wml_item_cstr(root, "output_dir", "Bundle", r->a->output);
     wml_item_cstr(root, "export_type", "Export type", r->staged ? "optimized" : "plain");
     if (r->staged) wml_item_cstr(root, "ep", "EP", r->ep->alias[0]);
+    if (r->staged) wml_item_cstr(root, "head_precision", "Head", wml_build_head_name(r));
+    if (r->head_agreement > 0) wml_item_num(root, "head_agreement", NULL, r->head_agreement, 4, WML_SHOW_PLAIN);
     wml_item_cstr(root, "model_type", "Model type", r->plan.type->model_type);
     wml_item_cstr(root, "precision", "Precision", r->precision->name);
     wml_item_int(root, "context_length", "Context length", r->context, WML_SHOW_COUNT);

@@ -76,7 +76,11 @@ static bool put_request(struct wml_build_run *r, struct floats *context, struct 
     wml_json_key(&w, "embeddings");
     wml_json_put_path(&w, wml_build_out(r, "embeddings.onnx"));
     wml_json_key(&w, "lm_head");
-    wml_json_put_path(&w, wml_build_out(r, "lm_head.onnx"));
+    wml_json_put_path(&w, wml_build_out(r, WML_BUILD_WORK "/lm_head.onnx"));
+    if (r->head_auto) {
+        wml_json_key(&w, "candidate");
+        wml_json_put_path(&w, wml_build_out(r, WML_BUILD_WORK "/candidate.onnx"));
+    }
     bool ok = put_graph(r, context, WML_BUILD_WORK "/ctx.watched.onnx", "context", &w, err) &&
               put_graph(r, iterator, WML_BUILD_WORK "/iter.watched.onnx", "iterator", &w, err);
     wml_json_key(&w, "tokens");
@@ -105,6 +109,19 @@ static bool keep(struct wml_build_run *r, struct floats *f, const struct wml_jso
     return wml_ranges_save(&f->ranges, &wml_range_minmax, NULL, wml_build_out(r, file), err);
 }
 
+static bool keep_head(struct wml_build_run *r, const struct wml_json_val *reply, struct wml_err *err)
+{
+    struct wml_buf text = {0};
+    struct wml_json w = {.out = &text};
+    wml_json_begin(&w, '{');
+    wml_json_key(&w, "agreement");
+    wml_json_put_num(&w, wml_json_get_num(reply, "agree", 0) / WML_MAX(wml_json_get_num(reply, "answers", 1), 1));
+    wml_json_end(&w, '}');
+    const bool ok = wml_file_write(wml_build_out(r, WML_BUILD_WORK "/head.json"), wml_buf_view(&text), err);
+    wml_buf_release(&text);
+    return ok;
+}
+
 static bool measure(struct wml_build_run *r, struct floats *context, struct floats *iterator, struct wml_err *err)
 {
     struct wml_buf request = {0};
@@ -118,7 +135,7 @@ static bool measure(struct wml_build_run *r, struct floats *context, struct floa
     }
     const struct wml_json_val *root = wml_json_root(reply.json);
     ok = ok && keep(r, context, wml_json_get(root, "context"), WML_BUILD_WORK "/ctx.ranges.json", err) &&
-         keep(r, iterator, wml_json_get(root, "iterator"), WML_BUILD_WORK "/iter.ranges.json", err);
+         keep(r, iterator, wml_json_get(root, "iterator"), WML_BUILD_WORK "/iter.ranges.json", err) && keep_head(r, root, err);
     wml_worker_reply_release(&reply);
     wml_buf_release(&request);
     return ok;

@@ -36,8 +36,10 @@ static bool check_target(struct wml_build_run *r, struct wml_err *err)
 static bool check_head(struct wml_build_run *r, struct wml_err *err)
 {
     const struct wml_str asked = wml_str(r->a->head_precision);
-    r->head_bits = r->precision->bits ? heads[0].bits : 0;
-    if (!asked.ptr || wml_str_ieq(asked, WML_STR("auto"))) return true;
+    if (!asked.ptr || wml_str_ieq(asked, WML_STR("auto"))) {
+        r->head_auto = r->precision->bits != 0;
+        return true;
+    }
     for (size_t i = 0; i < WML_COUNT(heads); i++) {
         if (!wml_str_ieq(asked, wml_str(heads[i].name)) && !wml_str_ieq(asked, wml_str(heads[i].alias))) continue;
         r->head_bits = heads[i].bits;
@@ -57,8 +59,16 @@ bool wml_build_check_staged(struct wml_build_run *r, struct wml_err *err)
     return wml_hint(err, "supported: auto (w8a16), w8a16, fp32");
 }
 
+const char *wml_build_head_name(const struct wml_build_run *r)
+{
+    size_t i = 0;
+    while (heads[i].bits != r->head_bits) i++;
+    return heads[i].name;
+}
+
 /* ------------------------------------------------------------------ the stages */
 
+static const char *const embeddings[] = {"embeddings.onnx", "embeddings.onnx.data"}, *const head[] = {"lm_head.onnx", "lm_head.onnx.data"};
 static const char *const context[] = {"ctx.onnx", TRANSFORMER_DATA}, *const iterator[] = {"iter.onnx", "iter.onnx.data"};
 
 static bool make_embeddings(struct wml_build_run *r, struct wml_err *err)
@@ -66,12 +76,28 @@ static bool make_embeddings(struct wml_build_run *r, struct wml_err *err)
     return wml_build_part(r, &(struct wml_build_graph){.part = WML_GENAI_EMBEDDINGS, .file = "embeddings.onnx", .real = WML_F32}, err);
 }
 
+/* 4 bits, unless they change too many answers. */
+static bool find_head(struct wml_build_run *r, struct wml_err *err)
+{
+    static const double ENOUGH = 0.9;
+    struct wml_json_doc *doc = NULL;
+    if (!wml_json_load(wml_build_out(r, WML_BUILD_WORK "/head.json"), &doc, err)) return false;
+    r->head_agreement = wml_json_get_num(wml_json_root(doc), "agreement", 0);
+    r->head_bits = r->head_agreement >= ENOUGH ? 4 : 8;
+    if (r->head_bits != 4)
+        wml_log(r->cx, WML_LOG_WARN, "lm_head gets 8 bits: 4 would choose only %.0f %% of the tokens that floats choose; --head-precision w4a32 has them all the same",
+                100 * r->head_agreement);
+    wml_json_free(doc);
+    return true;
+}
+
 static bool make_head(struct wml_build_run *r, struct wml_err *err)
 {
+    if (r->head_auto && !find_head(r, err)) return false;
     return wml_build_part(r, &(struct wml_build_graph){.part = WML_GENAI_HEAD, .file = "lm_head.onnx", .real = WML_F32, .bits = r->head_bits}, err);
 }
 
-/* Attention in halves, as it will be in the end. */
+/* Attention in halves, as it will be in the end; the head in floats, and in the bits that are to be judged. */
 static bool make_floats(struct wml_build_run *r, struct wml_err *err)
 {
     struct wml_build_graph g = {.part = WML_GENAI_TRANSFORMER, .file = WML_BUILD_WORK "/ctx.onnx", .data = TRANSFORMER_DATA, .real = WML_F32, .cache = WML_F16,
@@ -80,7 +106,12 @@ static bool make_floats(struct wml_build_run *r, struct wml_err *err)
     g.share = g.file;
     g.file = WML_BUILD_WORK "/iter.onnx";
     g.step = 1;
-    return wml_build_part(r, &g, err);
+    if (!wml_build_part(r, &g, err)) return false;
+    g = (struct wml_build_graph){.part = WML_GENAI_HEAD, .file = WML_BUILD_WORK "/lm_head.onnx", .real = WML_F32};
+    if (!wml_build_part(r, &g, err)) return false;
+    g.file = WML_BUILD_WORK "/candidate.onnx";
+    g.bits = 4;
+    return !r->head_auto || wml_build_part(r, &g, err);
 }
 
 static bool make_context(struct wml_build_run *r, struct wml_err *err)
@@ -95,14 +126,16 @@ static bool make_iterator(struct wml_build_run *r, struct wml_err *err)
     return r->precision->bits ? wml_build_quantise(r, WML_BUILD_WORK "/iter.onnx", WML_BUILD_WORK "/iter.ranges.json", &g, err) : wml_build_part(r, &g, err);
 }
 
-/* What only the two graphs of the transformer are made of; nothing where those are there. */
+/* What only transformer and head are made of; nothing where those are there. */
 static bool make_work(struct wml_build_run *r, struct wml_err *err)
 {
-    static const char *const floats[] = {WML_BUILD_WORK "/ctx.onnx", WML_BUILD_WORK "/" TRANSFORMER_DATA, WML_BUILD_WORK "/iter.onnx"};
-    static const char *const ranges[] = {WML_BUILD_WORK "/ctx.ranges.json", WML_BUILD_WORK "/iter.ranges.json"};
+    static const char *const floats[] = {WML_BUILD_WORK "/ctx.onnx", WML_BUILD_WORK "/" TRANSFORMER_DATA, WML_BUILD_WORK "/iter.onnx",
+                                         WML_BUILD_WORK "/lm_head.onnx", WML_BUILD_WORK "/lm_head.onnx.data", WML_BUILD_WORK "/candidate.onnx", WML_BUILD_WORK "/candidate.onnx.data"};
+    static const char *const ranges[] = {WML_BUILD_WORK "/ctx.ranges.json", WML_BUILD_WORK "/iter.ranges.json", WML_BUILD_WORK "/head.json"};
     static const char *const name[] = {"floats", "calibration"};
     if (!r->precision->bits) return true;
-    if (wml_build_is_made(r, "context", context, WML_COUNT(context)) && wml_build_is_made(r, "iterator", iterator, WML_COUNT(iterator))) {
+    if (wml_build_is_made(r, "context", context, WML_COUNT(context)) && wml_build_is_made(r, "iterator", iterator, WML_COUNT(iterator)) &&
+        (!r->head_auto || wml_build_is_made(r, "lm_head", head, WML_COUNT(head)))) {
         for (size_t i = 0; i < WML_COUNT(name); i++) WML_PUSH_IN(&r->arena, &r->stage, ((struct wml_build_stage){.name = name[i], .reused = true}));
         return true;
     }
@@ -121,9 +154,8 @@ static bool drop_work(struct wml_build_run *r, struct wml_err *err)
 
 bool wml_build_make_staged(struct wml_build_run *r, struct wml_err *err)
 {
-    static const char *const embeddings[] = {"embeddings.onnx", "embeddings.onnx.data"}, *const head[] = {"lm_head.onnx", "lm_head.onnx.data"};
     return wml_build_do(r, "embeddings", embeddings, WML_COUNT(embeddings), make_embeddings, err) &&
-           wml_build_do(r, "lm_head", head, WML_COUNT(head), make_head, err) && make_work(r, err) &&
+           make_work(r, err) && wml_build_do(r, "lm_head", head, WML_COUNT(head), make_head, err) &&
            wml_build_do(r, "context", context, WML_COUNT(context), make_context, err) &&
            wml_build_do(r, "iterator", iterator, WML_COUNT(iterator), make_iterator, err) && drop_work(r, err);
 }

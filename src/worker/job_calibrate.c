@@ -2,9 +2,11 @@
  * then some tokens of the answer it gives, and the extremes of what its Observe nodes (ort/observe.h) show are kept. One cache
  * goes through both graphs, so later tokens see keys and values that are real.
  *
- * request {"embeddings":FILE,"lm_head":FILE,"context":{"model":FILE,"folder":DIR,"slots":N},"iterator":{the same},
+ * request {"embeddings":FILE,"lm_head":FILE,"candidate":FILE or absent,"context":{"model":FILE,"folder":DIR,"slots":N},"iterator":{the same},
  *          "prompts":[[token, ...], ...],"tokens":N}      folder: of the weights; all paths are absolute
- * reply   {"context":[[low,high] or null, ...],"iterator":[...],"windows":N,"tokens":N}      null: no finite value was seen */
+ * reply   {"context":[[low,high] or null, ...],"iterator":[...],"answers":N,"agree":N}      null: no finite value was seen
+ *
+ * candidate: another head; the reply says how many of the tokens that the first chose it would have chosen, too. */
 #include <stdio.h>
 #include "base/num.h"
 #include "calib/calib.h"
@@ -25,12 +27,13 @@ struct calibrate { /* the job's state */
     struct wml_arena arena;
     struct wml_job_io *io;
     struct wml_ort *ort;
-    struct wml_session *embeddings, *head;
+    struct wml_session *embeddings, *head, *candidate;
     struct graph context, iterator;
     struct wml_run *last; /* holds the cache */
     void *zeros;          /* an empty cache, for every input of it */
     struct wml_tensor_view *cache;
     int64_t window, slots;
+    uint64_t answers, agree; /* tokens that were chosen, and chosen by the candidate, too */
 };
 
 static void see(void *arg, int64_t slot, const int64_t *tag, const struct wml_tensor_view *v)
@@ -91,7 +94,8 @@ static bool start(struct calibrate *c, const struct wml_json_val *request, struc
     uint64_t bytes = 0, most = 0;
     wml_job_phase(c->io, "load");
     if (!wml_ort_open(c->io->cx, &c->ort, err) || !open_plain(c, request, "embeddings", &c->embeddings, err) ||
-        !open_plain(c, request, "lm_head", &c->head, err) || !open_graph(c, wml_json_get(request, "context"), &c->context, err) ||
+        !open_plain(c, request, "lm_head", &c->head, err) ||
+        (wml_json_get(request, "candidate") && !open_plain(c, request, "candidate", &c->candidate, err)) || !open_graph(c, wml_json_get(request, "context"), &c->context, err) ||
         !open_graph(c, wml_json_get(request, "iterator"), &c->iterator, err))
         return false;
     const struct wml_io *in = c->context.input;
@@ -153,25 +157,37 @@ static int64_t likeliest(const struct wml_tensor_view *logits)
     return (int64_t)best;
 }
 
+/* The likeliest token behind the hidden states of one. */
+static bool choose(struct wml_session *head, const struct wml_tensor_view *x, int64_t *out, struct wml_err *err)
+{
+    struct wml_run *run = NULL;
+    struct wml_tensor_view logits;
+    const bool ok = run_one(head, x, 1, &run, &logits, err);
+    if (ok) *out = likeliest(&logits);
+    wml_run_free(run);
+    return ok;
+}
+
 /* n tokens, filled up to the graph's `step`, through embeddings and transformer; *next: the likeliest token behind the last, where
  * it is asked for. */
 static bool advance(struct calibrate *c, struct graph *g, const int64_t *id, int64_t n, int64_t step, int64_t past, int64_t *next, struct wml_err *err)
 {
     const int64_t dims[] = {1, step}, one[] = {1, 1, c->context.input[c->context.n_cached].dim[2]};
     int64_t *padded = WML_NEW_ARRAY(&c->arena, int64_t, (size_t)step);
-    struct wml_tensor_view x, logits, ids = {.dtype = WML_I64, .rank = 2, .dim = dims, .data = padded, .bytes = (size_t)step * sizeof *padded, .is_tensor = true};
-    struct wml_run *embed = NULL, *head = NULL;
+    struct wml_tensor_view x, ids = {.dtype = WML_I64, .rank = 2, .dim = dims, .data = padded, .bytes = (size_t)step * sizeof *padded, .is_tensor = true};
+    struct wml_run *embed = NULL;
+    int64_t other = 0;
     memcpy(padded, id, (size_t)n * sizeof *id);
     bool ok = run_one(c->embeddings, &ids, 1, &embed, &x, err) && call(c, g, step, past, &x, err);
     if (ok && next) {
         x.dim = one; /* the last token alone */
         x.bytes = (size_t)one[2] * sizeof(float);
         x.data = (const char *)x.data + (size_t)(n - 1) * x.bytes;
-        ok = run_one(c->head, &x, 1, &head, &logits, err);
-        if (ok) *next = likeliest(&logits);
+        ok = choose(c->head, &x, next, err) && (!c->candidate || choose(c->candidate, &x, &other, err));
+        c->answers++;
+        c->agree += other == *next;
     }
     wml_run_free(embed);
-    wml_run_free(head);
     return ok;
 }
 
@@ -227,10 +243,10 @@ static bool calibrate(struct wml_job_io *io, const struct wml_json_doc *doc, str
     wml_json_begin(&j, '{');
     put_ranges(&j, "context", &c->context, (size_t)wml_json_get_int(wml_json_get(request, "context"), "slots", 0));
     put_ranges(&j, "iterator", &c->iterator, (size_t)wml_json_get_int(wml_json_get(request, "iterator"), "slots", 0));
-    wml_json_key(&j, "windows");
-    wml_json_put_uint(&j, c->context.runs);
-    wml_json_key(&j, "tokens");
-    wml_json_put_uint(&j, c->iterator.runs);
+    wml_json_key(&j, "answers");
+    wml_json_put_uint(&j, c->answers);
+    wml_json_key(&j, "agree");
+    wml_json_put_uint(&j, c->candidate ? c->agree : 0);
     wml_json_end(&j, '}');
     return true;
 }
@@ -249,6 +265,7 @@ static void teardown(void *state)
     release_graph(&c->iterator);
     wml_session_close(c->embeddings);
     wml_session_close(c->head);
+    wml_session_close(c->candidate);
     free(c->zeros);
     wml_arena_release(&c->arena);
     free(c);
