@@ -78,6 +78,7 @@ bool wml_export_build(const struct wml_export_source *s, const struct wml_export
 {
     struct wml_nn b;
     wml_nn_init(&b, s->weights, o->opset, err);
+    b.sketch = !s->weights;
     if (o->real) b.real = o->real;
     struct wml_family_job j = {.nn = &b, .genai = &o->genai, .family = p->family, .type = p->type, .task = task, .cfg = p->cfg, .root = s->cfg,
                                .pre = s->pre, .batch = o->batch, .given = o->given, .n_given = o->n_given};

@@ -10,7 +10,7 @@ struct wml_export_source {
     const char *name;               /* as the user calls the model: for messages and tasks */
     const struct wml_json_val *cfg; /* config.json */
     const struct wml_json_val *pre; /* preprocessor_config.json; NULL: none */
-    struct wml_weights *weights;
+    struct wml_weights *weights; /* NULL: what is built is a sketch (nn/param.h), to look at */
     const char *submodel; /* the only part that is wanted; NULL: all */
     bool inputs_named; /* the user gave shapes of inputs by name: a model in several files has no such list, so one is meant */
 };
@@ -20,6 +20,7 @@ struct wml_export_plan {
     const struct wml_family *family;
     const struct wml_family_type *type;
     struct wml_str task; /* as users see it */
+    bool by_class;       /* the config's class said it; false: the user, or it is the family's first */
     const struct wml_family_composite *composite; /* NULL: one model */
     const struct wml_family_task *one;
     const struct wml_json_val *cfg; /* config.json, or the part of it that is built */
@@ -27,6 +28,9 @@ struct wml_export_plan {
 
 /* task NULL: what the config says. WML_E_UNSUPPORTED names the nearest family, WML_E_USAGE the tasks there are. */
 bool wml_export_plan(const struct wml_export_source *s, const char *task, struct wml_export_plan *out, struct wml_err *err);
+
+/* The model_type that winml can build whose name is most like it; NULL: none is near. */
+const char *wml_export_nearest(struct wml_str model_type);
 
 /* A model of that type can be built for that task. */
 bool wml_export_can(struct wml_str model_type, struct wml_str task);
@@ -61,5 +65,7 @@ struct wml_str wml_task_canonical(struct wml_str task);
 /* Of a class name, "BertForMaskedLM" -> "fill-mask"; NULL: it says nothing. */
 const char *wml_task_of_class(struct wml_str class_name);
 bool wml_task_is_known(struct wml_str task);
+/* Names of tasks, without those that are another's; NULL beyond the last. */
+const char *wml_task_name(size_t i);
 
 #endif

@@ -2,17 +2,23 @@
 #include "export/export.h"
 #include "text/words.h"
 
-static bool no_family(const struct wml_export_source *s, struct wml_str model_type, struct wml_err *err)
+const char *wml_export_nearest(struct wml_str model_type)
 {
     struct wml_arena arena = {0};
     WML_VEC(const char *) names = {0};
     for (const struct wml_family *const *f = wml_families; *f; f++)
         for (const struct wml_family_type *t = (*f)->type; t->model_type; t++) WML_PUSH_IN(&arena, &names, t->model_type);
     const char *near = wml_similar(model_type, names.at, names.len);
+    wml_arena_release(&arena);
+    return near;
+}
+
+static bool no_family(const struct wml_export_source *s, struct wml_str model_type, struct wml_err *err)
+{
+    const char *near = wml_export_nearest(model_type);
     wml_fail(err, WML_E_UNSUPPORTED, "%s is of the family '%.*s', which winml cannot export", s->name, WML_ARG(model_type));
     if (near) wml_hint(err, "the nearest one it can is '%s'; docs/internals/adding-a-family.md says how to add one", near);
     else wml_hint(err, "docs/internals/adding-a-family.md says how to add one");
-    wml_arena_release(&arena);
     return false;
 }
 
@@ -54,10 +60,11 @@ static bool hint_tasks(const struct wml_export_plan *p, struct wml_err *err)
 }
 
 /* The task that the config's class is of. */
-static struct wml_str detect(const struct wml_export_source *s, const struct wml_family *f)
+static struct wml_str detect(const struct wml_export_source *s, const struct wml_family *f, bool *by_class)
 {
     const struct wml_str klass = wml_json_str(wml_json_at(wml_json_get(s->cfg, "architectures"), 0));
     const char *task = klass.len ? wml_task_of_class(klass) : NULL;
+    *by_class = task != NULL;
     if (wml_str_ends(wml_json_get_str(s->cfg, "model_type"), "_vision_model")) return WML_STR("image-feature-extraction");
     if (!task) return wml_str(f->task->task);
     if (strcmp(task, "fill-mask") == 0 && wml_json_get_bool(s->cfg, "is_encoder_decoder", false)) task = "text2text-generation";
@@ -85,7 +92,7 @@ bool wml_export_plan(const struct wml_export_source *s, const char *task, struct
     }
     out->family = wml_family_find(type, &out->type);
     if (!out->family) return no_family(s, type, err);
-    out->task = task ? wml_str(task) : detect(s, out->family);
+    out->task = task ? wml_str(task) : detect(s, out->family, &out->by_class);
     if (task && !wml_task_is_known(out->task)) {
         wml_fail(err, WML_E_USAGE, "no task is called '%s'; the model is of the family %s", task, out->type->model_type);
         return hint_tasks(out, err);

@@ -58,6 +58,11 @@ struct wml_str wml_task_canonical(struct wml_str task)
     return task;
 }
 
+const char *wml_task_name(size_t i)
+{
+    return i < sizeof known / sizeof *known ? known[i] : NULL;
+}
+
 bool wml_task_is_known(struct wml_str task)
 {
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)

@@ -9,6 +9,7 @@ struct wml_clip { /* one tower */
     int64_t hidden, layers, heads, inner, vocab, positions, patch, image[2], channels, projection;
     double eps;
     struct wml_str act;
+    bool pooled; /* SigLIP's pictures: the config speaks of a head that pools */
 };
 
 /* The config of a tower: text_config or vision_config of the whole model's, or the tower's own. */

@@ -124,7 +124,8 @@ static struct wml_value *backbone(struct wml_family_job *j, struct wml_value *x)
     wml_nn_enter(b, "*ConvModel", "backbone");
     wml_nn_enter(b, "*ConvEncoder", "conv_encoder");
     wml_nn_enter_layer(b, "Backbone", "model");
-    if (wml_nn_has(b, "conv1.weight")) x = wml_resnet_timm(b, x, wml_json_get_bool(j->cfg, "dilation", false));
+    const bool timm = b->sketch ? wml_json_get_bool(j->cfg, "use_timm_backbone", !own) : wml_nn_has(b, "conv1.weight");
+    if (timm) x = wml_resnet_timm(b, x, wml_json_get_str(j->cfg, "backbone"), wml_json_get_bool(j->cfg, "dilation", false));
     else if (wml_str_is(wml_json_get_str(own, "model_type"), "resnet")) x = wml_resnet_backbone(j, own, x);
     else x = wml_nn_fail(b, WML_E_UNSUPPORTED, "config.json: the backbone of %s is no ResNet", j->type->model_type);
     wml_nn_leave(b);

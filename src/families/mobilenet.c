@@ -33,7 +33,7 @@ struct wml_value *wml_mobilenet_tf_pad(struct wml_nn *b, struct wml_value *x, in
 struct wml_value *wml_mobilenet_conv(struct wml_nn *b, struct wml_value *x, const char *name, const struct wml_mobilenet_conv *c)
 {
     if (b->failed || !x) return NULL;
-    struct wml_nn_window w = {.stride = c->stride, .dilation = c->dilation, .groups = c->depthwise ? c->out : 1};
+    struct wml_nn_window w = {.kernel = c->kernel, .stride = c->stride, .dilation = c->dilation, .groups = c->depthwise ? c->out : 1};
     wml_nn_enter(b, "*ConvLayer", "%s", name);
     if (c->tf_padding && c->kernel > 1) x = wml_mobilenet_tf_pad(b, x, c->kernel, &w);
     else if (c->kernel > 1) w.pad = (c->kernel - 1) / 2 * (c->dilation ? c->dilation : 1);

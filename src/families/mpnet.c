@@ -31,7 +31,8 @@ static struct wml_value *body(struct wml_family_job *j, const struct wml_bert *p
     static const struct wml_nn_buckets buckets = {.buckets = 32, .max_distance = 128, .both_ways = true};
     struct wml_value *x = wml_bert_embeddings(b, p, t);
     wml_nn_enter(b, "*Encoder", "encoder");
-    const struct wml_weight *table = wml_nn_need(b, "relative_attention_bias.weight", WML_DIMS(-1, p->heads));
+    const int64_t rows = wml_cfg_size(j, j->cfg, "relative_attention_num_buckets", 32);
+    const struct wml_weight *table = wml_nn_need(b, "relative_attention_bias.weight", WML_DIMS(rows, p->heads));
     struct wml_value *bias = wml_nn_bucket_bias(b, table, &buckets, t->ids, 1);
     for (size_t i = 0; i < (size_t)p->layers && wml_nn_ok(b); i++) {
         wml_nn_enter(b, "*Layer", "layer.%zu", i);

@@ -50,6 +50,7 @@ struct wml_nn_shape wml_nested_shape(struct wml_family_job *j, const struct wml_
     struct wml_nn_shape s = {0};
     if (j->nn->failed) return s;
     wml_nn_init(&aside, j->nn->w, j->nn->opset, j->nn->err);
+    aside.sketch = j->nn->sketch;
     struct wml_family_job k = *j;
     k.nn = &aside;
     k.n_given = 0;

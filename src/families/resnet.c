@@ -31,7 +31,7 @@ static struct wml_value *conv(struct wml_nn *b, struct wml_value *x, const char 
                               struct wml_str act)
 {
     wml_nn_enter(b, "*ConvLayer", "%s", name);
-    x = wml_nn_conv_bn(b, x, "convolution", "normalization", 1e-5, out, &(struct wml_nn_window){.stride = stride, .pad = kernel / 2});
+    x = wml_nn_conv_bn(b, x, "convolution", "normalization", 1e-5, out, &(struct wml_nn_window){.kernel = kernel, .stride = stride, .pad = kernel / 2});
     if (act.len) x = wml_nn_act(b, x, act, "hidden_act");
     wml_nn_leave(b);
     return x;
@@ -41,7 +41,7 @@ static struct wml_value *shortcut(struct wml_nn *b, struct wml_value *x, int64_t
 {
     if (wml_nn_axis(x, 1).size == out && stride == 1) return x;
     wml_nn_enter(b, "*ShortCut", "shortcut");
-    x = wml_nn_conv_bn(b, x, "convolution", "normalization", 1e-5, out, &(struct wml_nn_window){.stride = stride});
+    x = wml_nn_conv_bn(b, x, "convolution", "normalization", 1e-5, out, &(struct wml_nn_window){.kernel = 1, .stride = stride});
     wml_nn_leave(b);
     return x;
 }

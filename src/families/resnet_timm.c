@@ -36,7 +36,7 @@ static struct wml_value *relu(struct wml_nn *b, struct wml_value *x)
 /* A strided convolution, or a mean of 2x2 and then a convolution. */
 static struct wml_value *shortcut(struct wml_nn *b, struct wml_value *x, int64_t stride)
 {
-    if (wml_nn_has(b, "downsample.0.weight")) return conv_named(b, x, "downsample.0", "downsample.1", stride, 1);
+    if (wml_nn_has(b, "downsample.0.weight") || (b->sketch && stride > 1)) return conv_named(b, x, "downsample.0", "downsample.1", stride, 1);
     if (!wml_nn_has(b, "downsample.1.weight")) return x;
     if (stride > 1) x = wml_nn_pool(b, "AveragePool", x, &(struct wml_nn_window){.kernel = 2, .stride = stride, .ceil = true});
     return conv_named(b, x, "downsample.1", "downsample.2", 1, 1);
@@ -50,11 +50,36 @@ static struct wml_value *excite(struct wml_nn *b, struct wml_value *x)
     return wml_nn_mul(b, x, wml_nn_unary(b, "Sigmoid", wml_nn_conv(b, y, "se.fc2", -1, &w)));
 }
 
+/* What a sketch's weights do not tell, by the name of the model. */
+struct depth {
+    const char *name;
+    unsigned char blocks[4];
+    bool third; /* convolution of a block */
+};
+
+static const struct depth *depth_of(struct wml_str name)
+{
+    static const struct depth known[] = {
+        {"resnet18", {2, 2, 2, 2}, false}, {"resnet34", {3, 4, 6, 3}, false}, {"resnet101", {3, 4, 23, 3}, true},
+        {"resnet152", {3, 8, 36, 3}, true}, {"resnet50", {3, 4, 6, 3}, true},
+    };
+    size_t i = 0;
+    while (i + 1 < sizeof known / sizeof *known && !wml_str_starts(name, known[i].name)) i++;
+    return &known[i];
+}
+
+static bool has_block(struct wml_nn *b, struct wml_str name, unsigned stage, unsigned i)
+{
+    char first[40];
+    snprintf(first, sizeof first, "layer%u.%u.conv1.weight", stage, i);
+    return b->sketch ? i < depth_of(name)->blocks[stage - 1] : wml_nn_has(b, first);
+}
+
 /* Two 3x3, or 1x1, 3x3, 1x1. */
-static struct wml_value *block(struct wml_nn *b, struct wml_value *x, int64_t stride, int64_t dilation)
+static struct wml_value *block(struct wml_nn *b, struct wml_value *x, struct wml_str name, int64_t stride, int64_t dilation)
 {
     struct wml_value *y;
-    if (wml_nn_has(b, "conv3.weight")) {
+    if (b->sketch ? depth_of(name)->third : wml_nn_has(b, "conv3.weight")) {
         y = relu(b, conv(b, x, 1, 1, 1));
         y = conv(b, relu(b, conv(b, y, 2, stride, dilation)), 3, 1, 1);
     } else {
@@ -65,23 +90,20 @@ static struct wml_value *block(struct wml_nn *b, struct wml_value *x, int64_t st
 
 static struct wml_value *stem(struct wml_nn *b, struct wml_value *x)
 {
-    if (wml_nn_has(b, "conv1.weight")) return relu(b, conv(b, x, 1, 2, 1));
+    if (b->sketch || wml_nn_has(b, "conv1.weight")) return relu(b, conv(b, x, 1, 2, 1));
     x = relu(b, conv_named(b, x, "conv1.0", "conv1.1", 2, 1));
     x = relu(b, conv_named(b, x, "conv1.3", "conv1.4", 1, 1));
     return relu(b, conv_named(b, x, "conv1.6", "bn1", 1, 1));
 }
 
-struct wml_value *wml_resnet_timm(struct wml_nn *b, struct wml_value *x, bool dilated)
+struct wml_value *wml_resnet_timm(struct wml_nn *b, struct wml_value *x, struct wml_str name, bool dilated)
 {
     x = wml_nn_pool(b, "MaxPool", stem(b, x), &(struct wml_nn_window){.kernel = 3, .stride = 2, .pad = 1});
     for (unsigned s = 1; s <= 4; s++)
-        for (unsigned i = 0; i < MAX_BLOCKS && wml_nn_ok(b); i++) {
-            char first[40];
-            snprintf(first, sizeof first, "layer%u.%u.conv1.weight", s, i);
-            if (!wml_nn_has(b, first)) break;
+        for (unsigned i = 0; i < MAX_BLOCKS && wml_nn_ok(b) && has_block(b, name, s, i); i++) {
             const bool holes = dilated && s == 4;
             wml_nn_enter_layer(b, "Block", "layer%u.%u", s, i);
-            x = block(b, x, s > 1 && i == 0 && !holes ? 2 : 1, holes && i > 0 ? 2 : 1);
+            x = block(b, x, name, s > 1 && i == 0 && !holes ? 2 : 1, holes && i > 0 ? 2 : 1);
             wml_nn_leave(b);
         }
     return x;
@@ -107,8 +129,7 @@ static const char *klass(struct wml_str name)
 
 static struct wml_value *features(struct wml_family_job *j, struct wml_str name, struct wml_value *x)
 {
-    (void)name;
-    return wml_resnet_timm(j->nn, x, false);
+    return wml_resnet_timm(j->nn, x, name, false);
 }
 
 static struct wml_value *head(struct wml_family_job *j, struct wml_str name, struct wml_value *x, int64_t labels)

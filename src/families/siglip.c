@@ -54,7 +54,7 @@ static struct wml_value *vision(struct wml_nn *b, const struct wml_clip *p, stru
     struct wml_value *x = wml_clip_encoder(b, p, wml_clip_patches(b, p, pixels, false), NULL);
     x = wml_nn_layer_norm(b, x, "post_layernorm", p->eps);
     if (hidden) *hidden = x;
-    if (wml_nn_has(b, "head.probe")) x = pooled(b, p, x);
+    if (b->sketch ? p->pooled : wml_nn_has(b, "head.probe")) x = pooled(b, p, x);
     wml_nn_leave(b);
     return x;
 }
@@ -66,6 +66,7 @@ static struct wml_clip params_of(struct wml_family_job *j, bool words)
     if (words && !wml_json_get(c, "max_position_embeddings")) p.positions = 64;
     if (!words && !wml_json_get(c, "patch_size")) p.patch = 16;
     p.projection = wml_cfg_size(j, c, "projection_size", p.hidden);
+    p.pooled = wml_json_get_bool(c, "vision_use_head", true);
     return p;
 }
 

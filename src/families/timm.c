@@ -24,6 +24,7 @@ static void build(struct wml_family_job *j, bool head)
     const struct wml_str architecture = wml_cfg_str(j, j->cfg, "architecture", "resnet50");
     const struct wml_timm *t = kind_of(j, architecture);
     if (wml_json_len(wml_json_get(j->cfg, "model_args"))) wml_nn_fail(b, WML_E_UNSUPPORTED, "config.json: model_args change the architecture");
+    if (b->sketch) wml_nn_fail(b, WML_E_UNSUPPORTED, "what a model of timm is made of only its weights tell, and they are not here");
     if (b->failed || !t) return;
     struct wml_value *x = wml_family_pixels(j, 224);
     wml_nn_enter(b, t->klass(architecture), "%s", j->type->base);

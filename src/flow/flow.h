@@ -15,8 +15,11 @@ struct wml_sys_args {
 bool wml_flow_sys(const struct wml_sys_args *a, struct wml_ctx *cx, struct wml_report *r, struct wml_err *err);
 
 struct wml_inspect_args {
-    const char *model;
+    const char *model; /* an ONNX file, the folder of a bundle or of a Hugging Face model, a model id; or NULL */
     bool all; /* every operator and initializer in text, not only the most frequent */
+    /* Of Hugging Face models. NULL: what the config says. Without a model one of the last two must be there. */
+    const char *task, *model_type, *model_class;
+    bool hierarchy, list_tasks, verbose;
 };
 bool wml_flow_inspect(const struct wml_inspect_args *a, struct wml_ctx *cx, struct wml_report *r,
                       struct wml_err *err);

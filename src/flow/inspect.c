@@ -1,10 +1,12 @@
-/* What is in an ONNX file, read by our own codec: no runtime, no weights touched. Damaged references
+/* What is in a model. Of an ONNX file: read by our own codec, no runtime, no weights touched. Damaged references
  * (missing external data, broken context parts) are reported as such and do not fail the command. */
 #include <inttypes.h>
 
 #include "base/map.h"
+#include "flow/checkpoint.h"
 #include "flow/flow.h"
 #include "flow/inspect_bundle.h"
+#include "flow/inspect_hf.h"
 #include "genai/bundle.h"
 #include "graph/edit.h"
 #include "graph/graph.h"
@@ -219,6 +221,7 @@ static void put_opsets(struct wml_item *root, const struct wml_model *m)
 static void put_head(struct wml_item *root, const char *path, struct wml_model *m)
 {
     wml_item_int(root, "schema_version", NULL, 1, WML_SHOW_PLAIN);
+    wml_item_cstr(root, "kind", NULL, "onnx");
     wml_item_cstr(root, "model", "Model", path);
     wml_item_int(root, "file_bytes", "File size", (int64_t)wml_file_info(path).size, WML_SHOW_BYTES);
     wml_item_int(root, "ir_version", "IR version", m->ir_version, WML_SHOW_PLAIN);
@@ -229,16 +232,13 @@ static void put_head(struct wml_item *root, const char *path, struct wml_model *
     wml_item_str(root, "graph_name", "Graph", m->graph->name);
 }
 
-bool wml_flow_inspect(const struct wml_inspect_args *a, struct wml_ctx *cx, struct wml_report *r,
-                      struct wml_err *err)
+static bool inspect_onnx(const struct wml_inspect_args *a, const char *path, struct wml_report *r, struct wml_err *err)
 {
     struct wml_model *m = NULL;
     struct wml_item *root = wml_report_root(r);
     struct counts c = {0};
-    (void)cx;
-    if (wml_bundle_is(a->model)) return wml_flow_inspect_bundle(a->model, r, err);
-    if (!wml_onnx_load(a->model, &m, err)) return false;
-    put_head(root, a->model, m);
+    if (!wml_onnx_load(path, &m, err)) return false;
+    put_head(root, path, m);
     wml_graph_walk(m->graph, count_node, &c);
     wml_model_each_graph(m, count_graph, &c);
     wml_model_each_tensor(m, count_tensor, &c);
@@ -253,10 +253,71 @@ bool wml_flow_inspect(const struct wml_inspect_args *a, struct wml_ctx *cx, stru
     put_values(root, "outputs", "Outputs", m->graph->outputs.at, m->graph->outputs.len, false);
     put_ops(root, &c, a->all);
     put_contexts(root, m);
-    put_files(root, m, a->model);
+    put_files(root, m, path);
     put_entries(root, m);
     wml_map_release(&c.ops);
     wml_arena_release(&c.arena);
     wml_model_free(m);
     return true;
+}
+
+/* The one model of a folder that is no checkpoint; absent: there is none, or several. */
+static bool only_model(const char *dir, struct wml_buf *path)
+{
+    struct wml_dir_list l = {0};
+    size_t n = 0;
+    if (wml_dir_list(dir, &l, NULL))
+        for (size_t i = 0; i < l.v.len; i++) {
+            if (l.v.at[i].is_dir || !wml_str_ends(l.v.at[i].name, ".onnx") || n++) continue;
+            wml_path_join(path, wml_str(dir), l.v.at[i].name);
+        }
+    wml_dir_list_release(&l);
+    return n == 1;
+}
+
+static bool has_config(const char *dir)
+{
+    struct wml_buf path = {0};
+    wml_path_join(&path, wml_str(dir), WML_STR("config.json"));
+    const bool there = wml_file_exists(wml_buf_text(&path));
+    wml_buf_release(&path);
+    return there;
+}
+
+static bool inspect_folder(const struct wml_inspect_args *a, struct wml_ctx *cx, struct wml_report *r, struct wml_err *err)
+{
+    struct wml_buf path = {0};
+    if (wml_bundle_is(a->model)) return wml_flow_inspect_bundle(a->model, r, err);
+    const bool onnx = !has_config(a->model) && only_model(a->model, &path);
+    const bool ok = onnx ? inspect_onnx(a, wml_buf_text(&path), r, err) : wml_flow_inspect_hf(a, cx, r, err);
+    wml_buf_release(&path);
+    return ok;
+}
+
+static bool check(const struct wml_inspect_args *a, struct wml_err *err)
+{
+    if (!a->model && !a->model_type && !a->model_class && !a->list_tasks) {
+        wml_fail(err, WML_E_USAGE, "nothing to inspect: one of -m, --model-type, --model-class or --list-tasks is needed");
+        return wml_hint(err, "winml inspect -m MODEL: an ONNX file, a folder, or a model id");
+    }
+    if (!a->task || wml_task_is_known(wml_str(a->task))) return true;
+    size_t n = 0;
+    while (wml_task_name(n)) n++;
+    wml_fail(err, WML_E_USAGE, "Invalid task '%s'. Valid: %s, %s, %s, %s, %s, ... (%zu total). See 'winml inspect --list-tasks' for the full list.",
+                    a->task, wml_task_name(0), wml_task_name(1), wml_task_name(2), wml_task_name(3), wml_task_name(4), n);
+    return wml_hint(err, "with -m MODEL, --list-tasks names those the model can do");
+}
+
+bool wml_flow_inspect(const struct wml_inspect_args *a, struct wml_ctx *cx, struct wml_report *r, struct wml_err *err)
+{
+    if (!check(a, err)) return false;
+    if (a->list_tasks) return wml_flow_inspect_tasks(a, cx, r, err);
+    if (!a->model) return wml_flow_inspect_hf(a, cx, r, err);
+    const enum wml_file_kind kind = wml_file_info(a->model).kind;
+    const bool hf = kind == WML_FILE_NONE && wml_model_ref(a->model, NULL) == WML_REF_ID;
+    if (kind == WML_FILE_DIR) return inspect_folder(a, cx, r, err);
+    if (hf) return wml_flow_inspect_hf(a, cx, r, err);
+    if (a->task || a->model_type || a->model_class)
+        wml_log(cx, WML_LOG_WARN, "--task, --model-type and --model-class speak of Hugging Face models: an ONNX file is what it is");
+    return inspect_onnx(a, a->model, r, err);
 }

@@ -108,6 +108,7 @@ bool wml_flow_inspect_bundle(const char *dir, struct wml_report *out, struct wml
     if (!wml_bundle_open(dir, &b, err)) return false;
     const struct wml_json_val *model = wml_json_get(wml_json_root(b.doc), "model");
     wml_item_int(root, "schema_version", NULL, 1, WML_SHOW_PLAIN);
+    wml_item_cstr(root, "kind", NULL, "bundle");
     wml_item_cstr(root, "bundle", "Bundle", dir);
     wml_item_cstr(root, "type", "Type", b.type);
     wml_item_int(root, "context_length", "Context", b.context_length, WML_SHOW_COUNT);

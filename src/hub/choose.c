@@ -19,6 +19,11 @@ static const char *const small[] = {
     "modules.json", "sentence_bert_config.json", "config_sentence_transformers.json", "1_Pooling/config.json",
 };
 
+/* .. and those among them that WML_HUB_FACTS is about. */
+static const char *const facts[] = {
+    "preprocessor_config.json", "processor_config.json", "tokenizer_config.json", "model.safetensors.index.json",
+};
+
 struct form {
     const char *file;
     bool is_index;
@@ -111,8 +116,9 @@ bool wml_hub_choose(struct wml_hub *h, const struct wml_hub_names *names, const 
     else {
         if (!wml_hub_has(names, WML_STR("config.json"))) return nothing(names, place, "config.json", err);
         WML_PUSH(&out->files.v, WML_STR("config.json"));
-        for (size_t i = 0; i < WML_COUNT(small); i++) {
-            struct wml_str name = wml_str(small[i]);
+        const bool few = h->opts->what == WML_HUB_FACTS;
+        for (size_t i = 0; i < (few ? WML_COUNT(facts) : WML_COUNT(small)); i++) {
+            struct wml_str name = wml_str(few ? facts[i] : small[i]);
             if (wml_hub_has(names, name)) WML_PUSH(&out->files.v, name);
             else WML_PUSH(&out->lack.v, name);
         }

@@ -17,7 +17,8 @@
 
 enum wml_hub_what {
     WML_HUB_MODEL, /* configuration, tokenizer, preprocessor, and the weights: safetensors, else PyTorch's .bin */
-    WML_HUB_CONFIG /* the same without the weights */
+    WML_HUB_CONFIG, /* the same without the weights */
+    WML_HUB_FACTS   /* what the model is and takes, a few kilobytes: config.json, those of tokenizer and preprocessor, the index of weights */
 };
 
 enum wml_hub_network {

@@ -66,10 +66,22 @@ struct wml_value *wml_nn_embedding(struct wml_nn *b, struct wml_value *ids, cons
 
 /* ------------------------------------------------------------ convolutions */
 
-/* A convolution's weight, checked against the rank of x. */
-static const struct wml_weight *kernel_named(struct wml_nn *b, const struct wml_value *x, const char *name, int64_t first, int64_t second)
+/* Of a sketch, whose weights say no size: what families that name none have, windows that touch, or that keep the size. */
+static int64_t usual_kernel(const struct wml_nn_window *w)
 {
-    const int64_t dims[WML_NN_MAX_RANK] = {first, second, -1, -1, -1, -1, -1, -1};
+    const int64_t stride = w->stride ? w->stride : 1, dilation = w->dilation ? w->dilation : 1;
+    if (w->kernel) return w->kernel;
+    return w->pad ? 2 * w->pad / dilation + 1 : stride;
+}
+
+/* A convolution's weight, checked against the rank of x. */
+static const struct wml_weight *kernel_named(struct wml_nn *b, const struct wml_value *x, const char *name, int64_t first, int64_t second,
+                                             const struct wml_nn_window *w)
+{
+    int64_t dims[WML_NN_MAX_RANK] = {first, second};
+    const int64_t groups = w->groups ? w->groups : 1, from = wml_nn_axis(x, 1).size;
+    for (size_t i = 2; i < WML_NN_MAX_RANK; i++) dims[i] = b->sketch ? usual_kernel(w) : -1;
+    if (b->sketch && second < 0 && from > 0) dims[1] = from / groups;
     return wml_nn_need(b, name, wml_nn_rank(x), dims);
 }
 
@@ -84,15 +96,16 @@ static const struct wml_weight *same_size(struct wml_nn *b, const struct wml_wei
 }
 
 /* The same as a constant, also where it is stored as direction and length; k: a weight of its shape. */
-static struct wml_value *kernel(struct wml_nn *b, const struct wml_value *x, int64_t first, int64_t second, const struct wml_weight **k)
+static struct wml_value *kernel(struct wml_nn *b, const struct wml_value *x, int64_t first, int64_t second,
+                                const struct wml_nn_window *w, const struct wml_weight **k)
 {
     static const char *const parts[][2] = {{"parametrizations.weight.original1", "parametrizations.weight.original0"}, {"weight_v", "weight_g"}};
     for (size_t i = 0; i < 2 && !wml_nn_has(b, "weight"); i++)
         if (wml_nn_has(b, parts[i][0])) {
-            *k = kernel_named(b, x, parts[i][0], first, second);
-            return wml_nn_normed(b, *k, kernel_named(b, x, parts[i][1], -1, -1));
+            *k = kernel_named(b, x, parts[i][0], first, second, w);
+            return wml_nn_normed(b, *k, kernel_named(b, x, parts[i][1], -1, -1, w));
         }
-    *k = kernel_named(b, x, "weight", first, second);
+    *k = kernel_named(b, x, "weight", first, second, w);
     return wml_nn_param_of(b, *k);
 }
 
@@ -111,7 +124,7 @@ struct wml_value *wml_nn_conv(struct wml_nn *b, struct wml_value *x, const char 
     if (b->failed || !x) return NULL;
     wml_nn_enter_layer(b, conv_class(x), "%s", name);
     const struct wml_weight *k;
-    struct wml_value *weight = kernel(b, x, out, -1, &k);
+    struct wml_value *weight = kernel(b, x, out, -1, w, &k);
     k = same_size(b, k, w);
     x = wml_nn_conv_node(b, x, weight, bias_of(b, k, 0, 1), w);
     wml_nn_leave(b);
@@ -125,7 +138,7 @@ struct wml_value *wml_nn_conv_transpose(struct wml_nn *b, struct wml_value *x, c
     const int64_t groups = w->groups ? w->groups : 1;
     wml_nn_enter_layer(b, "ConvTranspose2d", "%s", name);
     const struct wml_weight *k;
-    struct wml_value *weight = kernel(b, x, wml_nn_size(b, x, 1, "the channels of an image"), out < 0 ? -1 : out / groups, &k);
+    struct wml_value *weight = kernel(b, x, wml_nn_size(b, x, 1, "the channels of an image"), out < 0 ? -1 : out / groups, w, &k);
     x = wml_nn_conv_transpose_node(b, x, weight, bias_of(b, k, 1, groups), w);
     wml_nn_leave(b);
     return x;
@@ -167,7 +180,7 @@ struct wml_value *wml_nn_conv_bn(struct wml_nn *b, struct wml_value *x, const ch
     struct affine f;
     if (!affine_of(b, bn, eps, out, &f)) return NULL;
     wml_nn_enter_layer(b, conv_class(x), "%s", conv);
-    const struct wml_weight *k = kernel_named(b, x, "weight", f.n, -1);
+    const struct wml_weight *k = kernel_named(b, x, "weight", f.n, -1, w);
     const struct wml_weight *bias = k && wml_nn_has(b, "bias") ? wml_nn_need(b, "bias", WML_DIMS(f.n)) : NULL;
     const float *old = wml_nn_read(b, bias);
     if (old)

@@ -43,6 +43,7 @@ struct wml_nn {
     struct wml_str base;  /* of the bare model in those with heads, "bert"; checkpoints have it or not. Absent: none */
     struct wml_err *err;
     bool failed;
+    bool sketch; /* no weights are there: those a family needs are made up, without content (nn/param.h) */
     /* its own */
     struct wml_nn_scope scope[WML_NN_MAX_DEPTH];
     size_t depth;

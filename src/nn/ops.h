@@ -68,7 +68,7 @@ struct wml_value *wml_nn_resize_by(struct wml_nn *b, struct wml_value *x, const 
 
 /* A window over the spatial axes of [n,c,...]: the same in each. */
 struct wml_nn_window {
-    int64_t kernel, stride, pad, dilation, groups; /* 0: 1, pad 0 */
+    int64_t kernel, stride, pad, dilation, groups; /* 0: 1, pad 0. The kernel of a convolution is its weight's */
     int64_t last_stride; /* along the last axis, where it is another; 0: stride */
     int64_t pad_end; /* of pads that differ: where `uneven` */
     bool uneven, ceil;

@@ -46,7 +46,18 @@ const struct wml_weight *wml_nn_find(struct wml_nn *b, const char *name)
 
 bool wml_nn_has(struct wml_nn *b, const char *name)
 {
+    if (b->sketch) return strcmp(name, "bias") == 0;
     return wml_nn_find(b, name) != NULL;
+}
+
+static const struct wml_weight *made_up(struct wml_nn *b, const char *name, size_t rank, const int64_t *dims)
+{
+    int64_t *known = WML_NEW_ARRAY(&b->m->arena, int64_t, rank + 1);
+    struct wml_weight *w = WML_NEW(&b->m->arena, struct wml_weight);
+    for (size_t i = 0; i < rank; i++) known[i] = dims[i] < 0 ? 1 : dims[i];
+    *w = (struct wml_weight){.name = full_name(b, name), .dtype = WML_F32, .rank = rank, .dims = known,
+                             .bytes = {(const unsigned char *)"", 0}, .used = true};
+    return w;
 }
 
 static void dims_text(struct wml_buf *out, size_t rank, const int64_t *dims)
@@ -75,6 +86,7 @@ static const struct wml_weight *wrong_shape(struct wml_nn *b, const struct wml_w
 const struct wml_weight *wml_nn_need(struct wml_nn *b, const char *name, size_t rank, const int64_t *dims)
 {
     if (b->failed) return NULL;
+    if (b->sketch) return made_up(b, name, rank, dims);
     const struct wml_weight *w = wml_nn_find(b, name);
     if (!w) {
         const struct wml_str full = full_name(b, name);
@@ -99,6 +111,18 @@ static struct wml_value *add_init(struct wml_nn *b, struct wml_str key, struct w
     return v;
 }
 
+static bool nothing(const void *arg, struct wml_span src, uint64_t offset, unsigned char *out, size_t n, struct wml_err *err)
+{
+    (void)arg, (void)src, (void)offset, (void)out, (void)n;
+    return wml_fail(err, WML_E_INTERNAL, "a sketch has no weights to write");
+}
+
+static struct wml_tensor *without_content(struct wml_nn *b, size_t rank, const int64_t *dims, bool transpose)
+{
+    static const struct wml_derived how = {.produce = nothing};
+    return wml_tensor_derive(b->m, WML_F32, rank, transpose ? (const int64_t[]){dims[1], dims[0]} : dims, &how);
+}
+
 static struct wml_value *initializer(struct wml_nn *b, const struct wml_weight *w, const char *form, struct wml_span bytes,
                                      size_t rank, const int64_t *dims, struct wml_nn_recipe r)
 {
@@ -106,6 +130,7 @@ static struct wml_value *initializer(struct wml_nn *b, const struct wml_weight *
     const struct wml_str key = wml_arena_fmt(&b->m->arena, "weight %.*s", WML_ARG(name));
     struct wml_value *known = wml_map_get(&b->shared, key);
     if (known) return known;
+    if (b->sketch) return add_init(b, key, name, without_content(b, rank, dims, r.transpose));
     const bool as_stored = w->dtype == b->real && !r.transpose && !r.scale;
     return add_init(b, key, name, as_stored ? wml_tensor_borrow(b->m, b->real, rank, dims, bytes, b->err)
                                             : wml_nn_derive(b, w, bytes, rank, dims, r));
@@ -223,13 +248,25 @@ struct wml_value *wml_nn_reshaped(struct wml_nn *b, const struct wml_weight *w, 
     return v;
 }
 
+/* Of a sketch's weight; SIZE_MAX: too many. */
+static size_t elements(const struct wml_weight *w)
+{
+    size_t n = 1;
+    for (size_t i = 0; i < w->rank; i++) {
+        if (w->dims[i] && n > (SIZE_MAX >> 1) / (size_t)w->dims[i]) return SIZE_MAX;
+        n *= (size_t)w->dims[i];
+    }
+    return n;
+}
+
 const float *wml_nn_read(struct wml_nn *b, const struct wml_weight *w)
 {
     if (b->failed || !w) return NULL;
     const unsigned bits = wml_dtype_info(w->dtype)->bits;
-    const size_t n = bits >= 8 ? w->bytes.len / (bits / 8) : 0;
+    const size_t n = b->sketch ? elements(w) : bits >= 8 ? w->bytes.len / (bits / 8) : 0;
     if (n > (size_t)1 << 26) return wml_nn_fail(b, WML_E_UNSUPPORTED, "weight '%.*s' is too large", WML_ARG(w->name));
     float *out = wml_arena_alloc(&b->m->arena, (n ? n : 1) * sizeof *out);
-    wml_nn_to_float(w->dtype, w->bytes.ptr, n, out);
+    if (b->sketch) memset(out, 0, n * sizeof *out);
+    else wml_nn_to_float(w->dtype, w->bytes.ptr, n, out);
     return out;
 }

@@ -1,7 +1,11 @@
 /* nn/param.h - weights of the checkpoint as constants of the graph. Names are relative to the scope; "/name" is from the
  * root. Where the checkpoint has no such name, the same with or without the base of the model (struct wml_nn) is taken, and
  * old spellings: gamma and beta for weight and bias. Nothing is copied: what is stored as float32 is borrowed, what must be
- * converted, turned or scaled is computed while the model is written. */
+ * converted, turned or scaled is computed while the model is written.
+ *
+ * Of a sketch (struct wml_nn) nothing is looked up: what is needed has the shape that the caller names (a size it leaves
+ * open is 1, of a kernel what the window says), reads as zeros and cannot be written; of what is optional there are the
+ * biases only. So names, modules, inputs and outputs are those of the model, its parameters are not. */
 #ifndef WML_NN_PARAM_H
 #define WML_NN_PARAM_H
 

@@ -122,6 +122,11 @@ const struct wml_weight *wml_weights_use(struct wml_weights *w, struct wml_str n
     return t;
 }
 
+void wml_weights_forget_use(struct wml_weights *w)
+{
+    for (size_t i = 0; i < w->by_name.len; i++) ((struct wml_weight *)w->by_name.entry[i].value)->used = false;
+}
+
 size_t wml_weights_len(const struct wml_weights *w)
 {
     return w->by_name.len;

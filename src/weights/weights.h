@@ -58,6 +58,7 @@ void wml_weights_close(struct wml_weights *w);               /* one owner less; 
 /* NULL: there is none of that name. `use` marks it. */
 const struct wml_weight *wml_weights_find(const struct wml_weights *w, struct wml_str name);
 const struct wml_weight *wml_weights_use(struct wml_weights *w, struct wml_str name);
+void wml_weights_forget_use(struct wml_weights *w); /* as if none had been used */
 /* In the order of the files (sorted by name) and of their bytes or, PyTorch, of their dictionary. */
 size_t wml_weights_len(const struct wml_weights *w);
 const struct wml_weight *wml_weights_at(const struct wml_weights *w, size_t i); /* i < len */
