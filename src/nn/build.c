@@ -5,7 +5,7 @@
 
 enum {
     SCOPE_NAME = 256,
-    SKETCH_NODES = 1 << 17, /* no weights are there whose end would stop an absurd config */
+    SKETCH_NODES = 1 << 15, /* no weights are there whose end would stop an absurd config */
 };
 
 void wml_nn_init(struct wml_nn *b, struct wml_weights *w, int64_t opset, struct wml_err *err)
@@ -87,6 +87,10 @@ static void enter(struct wml_nn *b, const char *name, bool layer, struct wml_str
         wml_nn_fail(b, WML_E_INTERNAL, "modules are nested deeper than %d", WML_NN_MAX_DEPTH);
         return;
     }
+    if (b->sketch && b->g->n_nodes > SKETCH_NODES) {
+        wml_nn_fail(b, WML_E_UNSUPPORTED, "config.json describes more than %d operators", SKETCH_NODES);
+        return;
+    }
     struct wml_arena *a = &b->m->arena;
     const struct wml_nn_scope *up = b->depth ? &b->scope[b->depth - 1] : NULL;
     struct wml_nn_scope *s = &b->scope[b->depth++];
@@ -156,8 +160,6 @@ static void tag_node(struct wml_nn *b, struct wml_node *n)
 struct wml_node *wml_nn_node(struct wml_nn *b, const char *domain, const char *op, size_t n, struct wml_value *const *in)
 {
     if (b->failed) return NULL;
-    if (b->sketch && b->g->n_nodes == SKETCH_NODES)
-        return wml_nn_fail(b, WML_E_UNSUPPORTED, "config.json describes more than %d operators", SKETCH_NODES);
     struct wml_node *node = wml_graph_append(b->g, domain, op);
     node->name = node_name(b, op);
     for (size_t i = 0; i < n; i++) wml_node_set_input(node, i, in[i]);

@@ -47,6 +47,7 @@ struct wml_nn {
     /* its own */
     struct wml_nn_scope scope[WML_NN_MAX_DEPTH];
     size_t depth;
+    size_t made_up; /* floats of a sketch that were read: bounded together, since no file bounds them */
     WML_VEC(struct wml_nn_module) module; /* arena of the model */
     struct wml_map by_path, node_names, shared;
 };

@@ -264,8 +264,9 @@ const float *wml_nn_read(struct wml_nn *b, const struct wml_weight *w)
     if (b->failed || !w) return NULL;
     const unsigned bits = wml_dtype_info(w->dtype)->bits;
     const size_t n = b->sketch ? elements(w) : bits >= 8 ? w->bytes.len / (bits / 8) : 0;
-    if (n > (size_t)1 << 26) return wml_nn_fail(b, WML_E_UNSUPPORTED, "weight '%.*s' is too large", WML_ARG(w->name));
+    if (n > ((size_t)1 << 26) - b->made_up) return wml_nn_fail(b, WML_E_UNSUPPORTED, "weight '%.*s' is too large", WML_ARG(w->name));
     float *out = wml_arena_alloc(&b->m->arena, (n ? n : 1) * sizeof *out);
+    if (b->sketch) b->made_up += n;
     if (b->sketch) memset(out, 0, n * sizeof *out);
     else wml_nn_to_float(w->dtype, w->bytes.ptr, n, out);
     return out;
