@@ -50,8 +50,9 @@ static void put_names(const struct wml_opt *o, const char *sep, bool forms, stru
     struct wml_str rest = wml_str(o->alias), alias;
     while (wml_str_split(&rest, ' ', &alias))
         if (alias.len) wml_buf_fmt(out, "%s--%.*s", sep, WML_ARG(alias));
-    if (forms && o->kind == WML_KIND_FLAG && !(o->flags & WML_OPT_SWITCH))
-        wml_buf_fmt(out, "%s--no-%s", sep, o->name);
+    if (!forms || o->kind != WML_KIND_FLAG || o->flags & WML_OPT_SWITCH) return;
+    if (o->no_letter) wml_buf_fmt(out, "%s-%c", sep, o->no_letter);
+    wml_buf_fmt(out, "%s--no-%s", sep, o->name);
 }
 
 static void put_words(const char *choices, const char *sep, struct wml_buf *out)
@@ -264,7 +265,7 @@ static void fish_options(const struct wml_command *c, const struct wml_opt *rows
         if (o->kind != WML_KIND_FLAG || o->flags & WML_OPT_SWITCH) continue;
         struct wml_buf no = {0};
         wml_buf_fmt(&no, "no-%s", o->name);
-        fish_name(c, o, wml_buf_view(&no), 0, out);
+        fish_name(c, o, wml_buf_view(&no), o->no_letter, out);
         wml_buf_release(&no);
     }
 }

@@ -85,7 +85,8 @@ static void option(struct help *h, const struct wml_command *c, const struct wml
     else
         wml_buf_cstr(&left, "    ");
     wml_buf_fmt(&left, "--%s", o->name);
-    if (o->kind == WML_KIND_FLAG && !(o->flags & WML_OPT_SWITCH)) wml_buf_fmt(&left, " / --no-%s", o->name);
+    if (o->no_letter) wml_buf_fmt(&left, " / -%c, --no-%s", o->no_letter, o->name);
+    else if (o->kind == WML_KIND_FLAG && !(o->flags & WML_OPT_SWITCH)) wml_buf_fmt(&left, " / --no-%s", o->name);
     const char *choices = c ? wml_command_choices(c, o) : wml_row_choices(o);
     if (wml_row_takes_value(o)) wml_buf_fmt(&left, " %s", choices ? choices : o->value ? o->value : "VALUE");
 

@@ -43,6 +43,7 @@ enum wml_opt_flags {
 struct wml_opt {
     enum wml_opt_kind kind;
     char letter; /* 0: none */
+    char no_letter;       /* of a flag's --no- twin; 0: none */
     const char *name;
     const char *alias;    /* further long names, separated by blanks */
     size_t offset;        /* into args */
@@ -65,6 +66,8 @@ struct wml_opt {
     .fallback = (def), .help = (text) }
 #define WML_OPT_FLAG(l, n, m, fl, def, text) { .kind = WML_KIND_FLAG, .letter = (l), .name = (n), \
     .offset = WML_OPT_AT_(m, struct wml_opt_flag), .flags = (fl), .fallback = (def), .help = (text) }
+#define WML_OPT_FLAG2(l, no, n, m, def, text) { .kind = WML_KIND_FLAG, .letter = (l), .no_letter = (no), .name = (n), \
+    .offset = WML_OPT_AT_(m, struct wml_opt_flag), .fallback = (def), .help = (text) }
 #define WML_OPT_LIST(l, n, m, val, fl, text) { .kind = WML_KIND_LIST, .letter = (l), .name = (n), \
     .offset = WML_OPT_AT_(m, struct wml_opt_list), .value = (val), .flags = (fl), .help = (text) }
 #define WML_OPT_COUNT(l, n, m, text) { .kind = WML_KIND_COUNT, .letter = (l), .name = (n), \

@@ -41,8 +41,8 @@ struct wml_row wml_row_by_letter(const struct wml_opt *rows, void *args, char le
 {
     size_t offset;
     const struct wml_opt *o;
-    for (size_t i = 0; (o = wml_opt_row(rows, i, &offset)); i++)
-        if (o->letter == letter) return make_row(o, args, offset, false);
+    for (size_t i = 0; letter && (o = wml_opt_row(rows, i, &offset)); i++)
+        if (o->letter == letter || o->no_letter == letter) return make_row(o, args, offset, o->no_letter == letter);
     return (struct wml_row){0};
 }
 

@@ -16,7 +16,7 @@ static const struct wml_opt opts[] = {
     WML_OPT_STR('m', "model", model, "MODEL", WML_OPT_PATH, NULL,
                 "ONNX file, folder of a Hugging Face model or GenAI bundle, or model id"),
     WML_OPT_STR('t', "task", task, "TASK", 0, NULL, "Hugging Face: what the model is for (default: what its config says)"),
-    WML_OPT_FLAG('H', "hierarchy", hierarchy, 0, "no", "show the tree of modules"),
+    WML_OPT_FLAG2('H', 'N', "hierarchy", hierarchy, "no", "show the tree of modules"),
     WML_OPT_FLAG(0, "list-tasks", list_tasks, WML_OPT_SWITCH, NULL, "list tasks: all, or those of the model or family"),
     WML_OPT_STR(0, "model-type", model_type, "TYPE", 0, NULL, "family, as config.json calls it: gpt_neo, xlm-roberta"),
     WML_OPT_STR(0, "model-class", model_class, "CLASS", 0, NULL, "class, which says the task: BertForMaskedLM"),

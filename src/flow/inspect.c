@@ -317,7 +317,7 @@ bool wml_flow_inspect(const struct wml_inspect_args *a, struct wml_ctx *cx, stru
     const bool hf = kind == WML_FILE_NONE && wml_model_ref(a->model, NULL) == WML_REF_ID;
     if (kind == WML_FILE_DIR) return inspect_folder(a, cx, r, err);
     if (hf) return wml_flow_inspect_hf(a, cx, r, err);
-    if (a->task || a->model_type || a->model_class)
-        wml_log(cx, WML_LOG_WARN, "--task, --model-type and --model-class speak of Hugging Face models: an ONNX file is what it is");
+    if (a->task || a->model_type || a->model_class || a->hierarchy)
+        wml_log(cx, WML_LOG_WARN, "--task, --hierarchy, --model-type and --model-class are for Hugging Face models: an ONNX file is shown as it is");
     return inspect_onnx(a, a->model, r, err);
 }

@@ -78,25 +78,27 @@ static void list_parts(struct wml_hf *h)
         h->part[h->n_parts++] = (struct wml_hf_part){.name = q->name, .task = wml_family_task_of(p->family, wml_str(q->task))};
 }
 
-static bool sketch(struct wml_hf *h, const struct wml_hf_part *p, int64_t batch, struct wml_export_result *out, struct wml_err *err)
+/* weights: NULL for a sketch. */
+static bool make(struct wml_hf *h, const struct wml_hf_part *p, struct wml_weights *weights, int64_t batch, struct wml_export_result *out,
+                 struct wml_err *err)
 {
     struct wml_export_source s = h->source;
     const struct wml_export_opts o = {.batch = batch, .opset = WML_NN_OPSET};
-    s.weights = NULL;
+    s.weights = weights;
     return wml_export_build(&s, &h->plan, p->task, &o, out, err);
 }
 
 static void build(struct wml_hf *h, struct wml_hf_part *p)
 {
-    const struct wml_export_opts o = {.batch = 1, .opset = WML_NN_OPSET};
     struct wml_err why = {0};
-    h->source.weights = h->weights;
-    if (h->weights) {
-        wml_weights_forget_use(h->weights);
-        if (wml_export_build(&h->source, &h->plan, p->task, &o, &p->made, &p->refusal)) count_parameters(h, p);
+    struct wml_weights *from = h->weights;
+    if (from) {
+        wml_weights_forget_use(from);
+        if (make(h, p, from, 1, &p->made, &p->refusal)) count_parameters(h, p);
+        else from = NULL;
     }
-    if (!p->made.model && !sketch(h, p, 1, &p->made, &why) && !p->refusal.code) p->refusal = why;
-    if (p->made.model) sketch(h, p, 2, &p->wide, NULL);
+    if (!from && !make(h, p, NULL, 1, &p->made, &why) && !p->refusal.code) p->refusal = why;
+    if (p->made.model) make(h, p, from, 2, &p->wide, NULL);
 }
 
 void wml_hf_build(struct wml_hf *h)

@@ -120,7 +120,9 @@ static bool nothing(const void *arg, struct wml_span src, uint64_t offset, unsig
 static struct wml_tensor *without_content(struct wml_nn *b, size_t rank, const int64_t *dims, bool transpose)
 {
     static const struct wml_derived how = {.produce = nothing};
-    return wml_tensor_derive(b->m, WML_F32, rank, transpose ? (const int64_t[]){dims[1], dims[0]} : dims, &how);
+    int64_t turned[WML_NN_MAX_RANK];
+    for (size_t i = 0; i < rank; i++) turned[i] = dims[transpose && i + 2 >= rank ? 2 * rank - 3 - i : i];
+    return wml_tensor_derive(b->m, WML_F32, rank, turned, &how);
 }
 
 static struct wml_value *initializer(struct wml_nn *b, const struct wml_weight *w, const char *form, struct wml_span bytes,
