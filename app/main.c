@@ -16,7 +16,7 @@ int main(int argc, char **argv)
         .tagline = "From a model to a measured, verified artifact for NPU, GPU and CPU",
         .command = wml_commands,
         .n_commands = wml_n_commands,
-        .absent = "analyze build config eval run serve",
+        .absent = "analyze config eval serve",
     };
     int status = wml_cli_main(&program, &cx, argc, argv);
     /* Libraries of vendors that were loaded here must not change the status while they unload. */

@@ -80,7 +80,7 @@ static void entry(struct help *h, size_t column, struct wml_str left, struct wml
 static void option(struct help *h, const struct wml_command *c, const struct wml_opt *o)
 {
     struct wml_buf left = {0}, right = {0};
-    if (o->letter)
+    if (o->letter && (!c || wml_row_by_letter(c->opts, NULL, o->letter).opt == o)) /* a command's own letter hides a common one */
         wml_buf_fmt(&left, "-%c, ", o->letter);
     else
         wml_buf_cstr(&left, "    ");

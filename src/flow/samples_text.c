@@ -1,15 +1,11 @@
 /* Texts as samples. */
 #include "flow/samples_text.h"
 
-#include <inttypes.h>
-
 #include "os/file.h"
+#include "task/text.h"
 #include "text/json.h"
-#include "text/npy.h"
 #include "text/words.h"
-#include "tok/tok.h"
 
-enum { OPEN_LENGTH = 512 };
 static const uint64_t FILE_MAX = UINT64_C(1) << 30;
 
 struct text { struct wml_str first, second; }; /* second absent: one text */
@@ -70,19 +66,18 @@ static bool read_lines(struct wml_texts *t, struct wml_str rest, size_t max, str
     return wml_hint(err, objects ? "one object per line is wanted, with a string as its member `text`" : "one text per line is wanted");
 }
 
-static const struct wml_io *ids_input(const struct wml_io *input, size_t n, struct wml_err *err)
+static bool takes_texts(const struct wml_io *input, size_t n, struct wml_err *err)
 {
     for (size_t i = 0; i < n; i++)
-        if (strcmp(input[i].name, "input_ids") == 0) return &input[i];
+        if (strcmp(input[i].name, "input_ids") == 0) return true;
     wml_fail(err, WML_E_USAGE, "texts do not fit: the model has no input 'input_ids'");
-    wml_hint(err, "`winml inspect -m MODEL` lists its inputs; --calibration-data takes arrays as well");
-    return NULL;
+    return wml_hint(err, "`winml inspect -m MODEL` lists its inputs; --calibration-data takes arrays as well");
 }
 
 bool wml_texts_open(const char *path, const char *tokenizer, size_t max, const struct wml_io *input, size_t n, struct wml_texts **out,
                     struct wml_err *err)
 {
-    if (!ids_input(input, n, err)) return false;
+    if (!takes_texts(input, n, err)) return false;
     struct wml_texts *t = wml_xcalloc(1, sizeof *t);
     struct wml_buf bytes = {0};
     t->path = path;
@@ -112,50 +107,34 @@ struct wml_str wml_texts_at(const struct wml_texts *t, size_t i)
     return t->v.at[i].first;
 }
 
-/* Tokens that the model wants, 0: any number. */
-static bool fixed_length(const struct wml_io *input, size_t n, const struct wml_feed_spec *feed, size_t *length, struct wml_err *err)
+/* The model's inputs; the length of input_ids from a shape of the feed, where the model leaves it open. */
+static struct wml_task_input *inputs_of(struct wml_arena *arena, const struct wml_io *input, size_t n, const struct wml_feed_spec *feed)
 {
-    const struct wml_io *ids = ids_input(input, n, err);
-    if (!ids) return false;
-    int64_t size = ids->has_shape && ids->rank == 2 ? ids->dim[1] : -1, batch = ids->has_shape && ids->rank ? ids->dim[0] : 1;
-    for (size_t k = 0; k < feed->n_shapes; k++)
-        if (wml_str_is(feed->shape[k].name, "input_ids") && feed->shape[k].rank == 2 && size < 0) size = feed->shape[k].dim[1];
-    if (batch > 1) return wml_fail(err, WML_E_UNSUPPORTED, "input 'input_ids' takes %" PRId64 " texts at a time; texts come one by one", batch);
-    *length = size > 0 ? (size_t)size : 0;
-    return true;
-}
-
-static void add(struct wml_npys *to, const struct wml_io *input, size_t n, const char *name, const int64_t *values, size_t len)
-{
-    struct wml_npy a = {.name = wml_str(name), .dtype = WML_I64, .rank = 2, .dim = {1, (int64_t)len},
-                        .data = {(const unsigned char *)values, len * sizeof *values}};
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(input[i].name, name) == 0) WML_PUSH(&to->v, a);
+    struct wml_task_input *in = WML_NEW_ARRAY(arena, struct wml_task_input, n + 1);
+    for (size_t i = 0; i < n; i++) {
+        size_t rank = input[i].has_shape ? input[i].rank : 0;
+        int64_t *dim = WML_NEW_ARRAY(arena, int64_t, rank + 1);
+        for (size_t d = 0; d < rank; d++) dim[d] = input[i].dim[d];
+        for (size_t k = 0; k < feed->n_shapes; k++)
+            if (wml_str_is(feed->shape[k].name, input[i].name) && feed->shape[k].rank == 2 && rank == 2 && dim[1] < 0) dim[1] = feed->shape[k].dim[1];
+        in[i] = (struct wml_task_input){wml_str(input[i].name), input[i].dtype, dim, rank};
+    }
+    return in;
 }
 
 bool wml_texts_make(const struct wml_texts *t, size_t i, const struct wml_io *input, size_t n, const struct wml_feed_spec *feed,
                     struct wml_feed *out, struct wml_err *err)
 {
-    struct wml_tok_opts o = {0};
+    struct wml_arena arena = {0};
+    struct wml_text_plan plan;
     struct wml_tok_ids ids = {0};
     struct wml_npys arrays = {0};
-    size_t length = 0;
-    if (!fixed_length(input, n, feed, &length, err)) return false;
-    wml_tok_defaults(t->tok, &o);
-    o.pad_to = length;
-    o.max_length = length ? length : o.max_length && o.max_length < OPEN_LENGTH ? o.max_length : OPEN_LENGTH;
-    bool ok = wml_tok_encode(t->tok, t->v.at[i].first, t->v.at[i].second, &o, &ids, err) || wml_wrap(err, "%s, text %zu", t->path, i + 1);
-    int64_t *place = ok ? wml_xcalloc(ids.len + 1, sizeof *place) : NULL;
-    for (size_t k = 0; ok && k < ids.len; k++) place[k] = (int64_t)k;
-    if (ok) {
-        add(&arrays, input, n, "input_ids", ids.id, ids.len);
-        add(&arrays, input, n, "attention_mask", ids.mask, ids.len);
-        add(&arrays, input, n, "token_type_ids", ids.type, ids.len);
-        add(&arrays, input, n, "position_ids", place, ids.len);
-        ok = wml_feed_arrays(input, n, &arrays, t->path, out, err);
-    }
-    free(place);
-    WML_VEC_RELEASE(&arrays.v);
+    const struct text *text = &t->v.at[i];
+    bool ok = wml_text_plan_aim(&plan, t->tok, inputs_of(&arena, input, n, feed), n, err);
+    ok = ok && (wml_text_make(&plan, text->first, text->second, &ids, &arrays, err) || wml_wrap(err, "%s, text %zu", t->path, i + 1));
+    ok = ok && wml_feed_arrays(input, n, &arrays, t->path, out, err);
+    wml_npys_release(&arrays);
     wml_tok_ids_release(&ids);
+    wml_arena_release(&arena);
     return ok;
 }

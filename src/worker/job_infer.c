@@ -1,7 +1,8 @@
-/* Job "infer": opens a model on a target, runs it once on a feed, and leaves the outputs as .npz.
+/* Job "infer": opens a model on a target, runs it once on a feed, or on several, and leaves the outputs as .npz.
  *
- * request {"model","target","level","feed","outputs": FILE.npz or absent}
- * reply   {"target",...,"run_ms","outputs":[{"name","dtype","shape","nan","inf"}],"notes":[...]}
+ * request {"model","target","level","feed","outputs": FILE.npz or absent}, or "runs": [{"feed","outputs"}, ...] for these two
+ * reply   {"target",...,"run_ms","outputs":[{"name","dtype","shape","nan","inf"}],"notes":[...]}, run_ms that of all runs and
+ *         outputs those of the last
  *
  * Floats that numpy does not know (bfloat16, float8) are written as float32. Outputs that are no numeric
  * tensors are listed with "dtype": null and not written. */
@@ -82,18 +83,16 @@ static bool put_outputs(struct wml_json *j, struct outputs *o, struct wml_sessio
     size_t n = 0;
     const struct wml_io *io = wml_session_outputs(session, &n);
     bool ok = true;
-    wml_json_key(j, "outputs");
-    wml_json_begin(j, '[');
     for (size_t i = 0; ok && i < n; i++) {
         struct wml_tensor_view t = {0};
         ok = wml_run_output(run, i, &t, err) && put_output(j, o, io[i].name, &t, err);
     }
-    wml_json_end(j, ']');
     return ok;
 }
 
+/* last: its outputs are told. */
 static bool run_once(struct wml_job_io *io, const struct wml_json_val *request, struct wml_job_session *s,
-                     struct wml_feed *feed, struct wml_json *j, struct wml_err *err)
+                     struct wml_feed *feed, double *run_ms, struct wml_json *last, struct wml_err *err)
 {
     bool ok = false;
     size_t n = 0;
@@ -108,9 +107,8 @@ static bool run_once(struct wml_job_io *io, const struct wml_json_val *request, 
     wml_job_phase(io, "run");
     uint64_t start = wml_now_ns();
     if (!wml_run_once(run, err)) goto done;
-    wml_json_key(j, "run_ms");
-    wml_json_put_fixed(j, (double)(wml_now_ns() - start) / 1e6, 3);
-    if (!put_outputs(j, &o, s->session, run, err)) goto done;
+    *run_ms += (double)(wml_now_ns() - start) / 1e6;
+    if (!put_outputs(last, &o, s->session, run, err)) goto done;
     if (file.len && !wml_npz_save(wml_arena_cstr(&s->arena, file), o.v.at, o.v.len, err)) goto done;
     ok = true;
 done:
@@ -122,6 +120,32 @@ done:
     return ok;
 }
 
+static bool run_all(struct wml_job_io *io, const struct wml_json_val *request, struct wml_job_session *s, struct wml_feed *feed,
+                    struct wml_json *j, struct wml_err *err)
+{
+    const struct wml_json_val *runs = wml_json_get(request, "runs");
+    size_t n = wml_json_is_array(runs) ? wml_json_len(runs) : 1;
+    struct wml_buf told = {0};
+    double run_ms = 0;
+    bool ok = true;
+    for (size_t i = 0; ok && i < n; i++) {
+        struct wml_json last = {.out = &told};
+        wml_feed_release(feed);
+        wml_buf_clear(&told);
+        wml_json_begin(&last, '[');
+        ok = run_once(io, wml_json_is_array(runs) ? wml_json_at(runs, i) : request, s, feed, &run_ms, &last, err);
+        wml_json_end(&last, ']');
+    }
+    if (ok) {
+        wml_json_key(j, "run_ms");
+        wml_json_put_fixed(j, run_ms, 3);
+        wml_json_key(j, "outputs");
+        wml_json_put_raw(j, n ? wml_buf_view(&told) : WML_STR("[]"));
+    }
+    wml_buf_release(&told);
+    return ok;
+}
+
 static bool infer(struct wml_job_io *io, const struct wml_json_doc *doc, struct wml_err *err)
 {
     const struct wml_json_val *request = wml_json_root(doc);
@@ -130,7 +154,7 @@ static bool infer(struct wml_job_io *io, const struct wml_json_doc *doc, struct 
     struct wml_feed feed = {0};
     bool ok = wml_job_target(io, request, &s, err) && wml_job_open(io, request, s, err);
     wml_json_begin(&j, '{');
-    if (ok) ok = run_once(io, request, s, &feed, &j, err);
+    if (ok) ok = run_all(io, request, s, &feed, &j, err);
     wml_job_session_put(&j, s);
     wml_json_key(&j, "notes");
     wml_json_begin(&j, '[');
