@@ -79,7 +79,10 @@ bool wml_export_build(const struct wml_export_source *s, const struct wml_export
     struct wml_nn b;
     wml_nn_init(&b, s->weights, o->opset, err);
     b.sketch = !s->weights;
+    if (b.sketch) b.left = (struct wml_nn_limits){.nodes = 1 << 15, .room = 1 << 28}; /* no weights end where an absurd config does not */
     if (o->real) b.real = o->real;
+    if (o->limits.nodes) b.left.nodes = o->limits.nodes;
+    if (o->limits.room) b.left.room = o->limits.room;
     struct wml_family_job j = {.nn = &b, .genai = &o->genai, .family = p->family, .type = p->type, .task = task, .cfg = p->cfg, .root = s->cfg,
                                .pre = s->pre, .batch = o->batch, .given = o->given, .n_given = o->n_given};
     memcpy(j.size, o->size, sizeof j.size);

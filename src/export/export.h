@@ -42,6 +42,7 @@ struct wml_export_opts {
     size_t n_given;
     enum wml_dtype real; /* of weights: 0 is float32; only parts of bundles take another */
     struct wml_genai_opts genai; /* of parts of bundles */
+    struct wml_nn_limits limits; /* lower ones than the usual; 0: the usual */
 };
 
 struct wml_export_result { /* memory of the model */

@@ -58,9 +58,9 @@ static double wave(const struct wml_bart *p, int64_t place, int64_t c)
 static struct wml_value *waves(struct wml_nn *b, const struct wml_bart *p, int64_t from, int64_t rows)
 {
     const int64_t width = p->width, sines = p->places == WML_BART_COUNTED ? width / 2 : (width + 1) / 2;
-    if (rows > ((int64_t)1 << 26) / width) return wml_nn_fail(b, WML_E_UNSUPPORTED, "a table of %lld positions", (long long)rows);
     const bool blank = p->places == WML_BART_COUNTED; /* padding has no place, and an odd column nothing */
-    float *t = WML_NEW_ARRAY(&b->m->arena, float, (size_t)(rows * width));
+    float *t = wml_nn_room(b, "positions", sizeof *t, WML_DIMS(rows, width));
+    if (!t) return NULL;
     for (int64_t i = 0; i < rows; i++)
         for (int64_t c = 0; c < width; c++) {
             if (blank && (i + from == p->pad || c >= 2 * sines)) continue;

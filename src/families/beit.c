@@ -36,10 +36,10 @@ static struct wml_value *bias(struct wml_nn *b, const struct wml_vit *v, const i
     wml_nn_enter(b, "*RelativePositionBias", "relative_position_bias");
     const float *table = wml_nn_read(b, wml_nn_need(b, "relative_position_bias_table", WML_DIMS(rows, v->heads)));
     wml_nn_find(b, "relative_position_index"); /* computed */
-    if (n > 1 << 13) wml_nn_fail(b, WML_E_UNSUPPORTED, "a bias for %lld tokens", (long long)n);
     const float *resized = wml_nn_resize_grid(b, table, old, now, v->heads, WML_NN_BILINEAR);
     if (b->failed) return NULL;
-    float *out = wml_arena_alloc(&b->m->arena, wml_array_size((size_t)(v->heads * n * n), sizeof *out));
+    float *out = wml_nn_room(b, "relative positions", sizeof *out, WML_DIMS(v->heads, n, n));
+    if (!out) return NULL;
     for (int64_t q = 0; q < n; q++)
         for (int64_t k = 0; k < n; k++) {
             const int64_t at = row_of(q, k, grid[0], grid[1]);

@@ -45,8 +45,8 @@ static struct wml_value *around(struct wml_nn *b, const struct wml_bert *p, stru
 {
     const struct own *o = p->own;
     const int64_t all = o->heads * o->head, k = o->kernel;
-    if (all * k > (1 << 24) / k) return wml_nn_fail(b, WML_E_UNSUPPORTED, "config.json: conv_kernel_size %lld", (long long)k);
-    float *pick = WML_NEW_ARRAY(&b->m->arena, float, (size_t)(all * k * k));
+    float *pick = wml_nn_room(b, "kernels", sizeof *pick, WML_DIMS(all, k, k));
+    if (!pick) return NULL;
     for (int64_t i = 0; i < all * k; i++) pick[i * k + i % k] = 1;
     struct wml_value *w = wml_nn_const(b, "unfold", WML_F32, WML_DIMS(all * k, 1, k), pick);
     x = wml_nn_conv_node(b, wml_nn_transpose(b, x, "021"), w, NULL, &(struct wml_nn_window){.pad = k / 2, .groups = all});

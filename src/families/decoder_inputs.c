@@ -24,9 +24,8 @@ void wml_decoder_inputs(struct wml_family_job *j, struct wml_decoder *d, int64_t
 static struct wml_value *visible(struct wml_nn *b, int64_t length, int64_t cached)
 {
     const int64_t dims[4] = {1, 1, length, cached};
-    if (length > 1 << 14 || cached > 1 << 20 || length * cached > 1 << 28)
-        return wml_nn_fail(b, WML_E_UNSUPPORTED, "%lld tokens behind a cache of %lld", (long long)length, (long long)cached);
-    float *see = WML_NEW_ARRAY(&b->m->arena, float, (size_t)(length * cached));
+    float *see = wml_nn_room(b, "mask of a cache", sizeof *see, WML_DIMS(length, cached));
+    if (!see) return NULL;
     for (int64_t i = 0; i < length; i++)
         for (int64_t k = 0; k <= cached - length + i; k++) see[i * cached + k] = 1;
     return wml_nn_const(b, "visible", WML_F32, 4, dims, see);

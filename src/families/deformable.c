@@ -12,7 +12,8 @@ static int64_t points_of(const struct wml_deformable *d)
 static struct wml_value *units(struct wml_nn *b, const struct wml_deformable *d, bool boxes)
 {
     const int64_t n = points_of(d);
-    float *t = WML_NEW_ARRAY(&b->m->arena, float, (size_t)(2 * d->heads * n)), *at = t;
+    float *t = wml_nn_room(b, "points", sizeof *t, WML_DIMS(2, d->heads, n)), *at = t;
+    if (!t) return NULL;
     for (int64_t h = 0; h < d->heads; h++)
         for (size_t l = 0; l < d->levels; l++)
             for (int64_t i = 0; i < d->points[l]; i++) {

@@ -28,7 +28,8 @@ static struct wml_value *sine(struct wml_nn *b, int64_t rows, int64_t columns, i
 {
     const int64_t half = hidden / 2;
     const double whole = 6.283185307179586;
-    float *t = WML_NEW_ARRAY(&b->m->arena, float, (size_t)(rows * columns * hidden));
+    float *t = wml_nn_room(b, "places of the picture", sizeof *t, WML_DIMS(rows, columns, hidden));
+    if (!t) return NULL;
     for (int64_t p = 0; p < rows * columns; p++)
         for (int64_t c = 0; c < 2 * half; c++) {
             const int64_t i = c % half;
@@ -49,7 +50,8 @@ static struct wml_value *learned(struct wml_nn *b, int64_t rows, int64_t columns
     wml_nn_leave(b);
     if (b->failed) return NULL;
     if (rows > 50 || columns > 50) return wml_nn_fail(b, WML_E_UNSUPPORTED, "the picture is too large: learned positions end at 50 x 50 places");
-    float *t = WML_NEW_ARRAY(&b->m->arena, float, (size_t)(rows * columns * hidden));
+    float *t = wml_nn_room(b, "places of the picture", sizeof *t, WML_DIMS(rows, columns, hidden));
+    if (!t) return NULL;
     for (int64_t p = 0; p < rows * columns; p++)
         for (int64_t c = 0; c < 2 * half; c++)
             t[p * hidden + c] = c < half ? column[p % columns * half + c] : row[p / columns * half + c - half];
@@ -150,7 +152,8 @@ static struct wml_value *body(struct wml_family_job *j, const struct params *p, 
     if (p->before) x = wml_nn_layer_norm(b, x, "layernorm", 1e-5);
     wml_nn_leave(b);
     struct wml_value *at = wml_nn_param(b, "query_position_embeddings.weight", WML_DIMS(p->queries, p->hidden));
-    const float *none = WML_NEW_ARRAY(&b->m->arena, float, (size_t)(p->queries * p->hidden));
+    const float *none = wml_nn_room(b, "queries", sizeof *none, WML_DIMS(p->queries, p->hidden));
+    if (!none) return NULL;
     struct wml_value *y = wml_nn_const(b, "queries", WML_F32, WML_DIMS(1, p->queries, p->hidden), none); /* they start as nothing */
     wml_nn_enter(b, "*Decoder", "decoder");
     for (size_t i = 0; i < (size_t)p->layers[1] && wml_nn_ok(b); i++) y = decoder_layer(b, p, i, y, at, x, places);

@@ -36,7 +36,8 @@ static struct wml_value *add_positions(struct wml_nn *b, const struct wml_vit *p
     const float *places = wml_nn_resize_grid(b, table + c, (const int64_t[]){side, side}, grid, c, WML_NN_BILINEAR);
     if (!places) return NULL;
     const size_t rest = (size_t)(grid[0] * grid[1] * c);
-    float *all = WML_NEW_ARRAY(&b->m->arena, float, rest + (size_t)c);
+    float *all = wml_nn_room(b, "positions", sizeof *all, WML_DIMS(1 + grid[0] * grid[1], c));
+    if (!all) return NULL;
     memcpy(all, table, (size_t)c * sizeof *all);
     memcpy(all + c, places, rest * sizeof *all);
     return wml_nn_add(b, x, wml_nn_const(b, "position_embeddings.resized", WML_F32, WML_DIMS(1, 1 + grid[0] * grid[1], c), all));

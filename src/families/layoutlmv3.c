@@ -113,7 +113,8 @@ static struct wml_value *patches(struct wml_nn *b, const struct wml_bert *p, con
 static struct wml_value *patch_sides(struct wml_nn *b, const struct own *o, size_t side, enum wml_dtype dtype)
 {
     const int64_t n = 1 + o->grid * o->grid;
-    void *at = wml_arena_alloc(&b->m->arena, wml_array_size((size_t)n, sizeof(int64_t)));
+    void *at = wml_nn_room(b, "places of the page", sizeof(int64_t), WML_DIMS(n));
+    if (!at) return NULL;
     wml_dtype_store(dtype, at, 0, side ? PAGE - 1 : 1);
     for (int64_t i = 0; i < n - 1; i++) {
         const int64_t cell = side ? i / o->grid + 1 : i % o->grid;
@@ -146,13 +147,14 @@ static struct wml_value *text_scores(struct wml_nn *b, const struct wml_bert *p,
     if (!scores) return NULL;
     if (len < 0) {
         struct wml_value *at = wml_nn_positions(b, t->ids, 1, 0);
-        int64_t *more = WML_NEW_ARRAY(&b->m->arena, int64_t, (size_t)extra + 1);
+        int64_t *more = wml_nn_room(b, "places of the page", sizeof *more, WML_DIMS(extra + 1));
+        if (!more) return NULL;
         for (int64_t i = 0; i < extra; i++) more[i] = i;
         if (extra) at = wml_nn_concat(b, 0, WML_VALUES(at, wml_nn_const(b, "patches", WML_I64, 1, &extra, more)));
         return wml_nn_unsqueeze(b, wml_nn_bucket_lookup(b, scores, &o->text, at), WML_DIMS(0));
     }
-    if (n > 1 << 13) return wml_nn_fail(b, WML_E_UNSUPPORTED, "%lld tokens of text and page", (long long)n);
-    int32_t *index = WML_NEW_ARRAY(&b->m->arena, int32_t, (size_t)(n * n));
+    int32_t *index = wml_nn_room(b, "places of the page", sizeof *index, WML_DIMS(n, n));
+    if (!index) return NULL;
     for (int64_t q = 0; q < n; q++)
         for (int64_t k = 0; k < n; k++) {
             const int64_t far = (k < len ? k : k - len) - (q < len ? q : q - len), reach = o->text.max_distance;
@@ -188,7 +190,8 @@ static struct wml_value *body(struct wml_family_job *j, const struct wml_bert *p
         x = wml_nn_layer_norm(b, wml_nn_concat(b, 1, WML_VALUES(x, patches(b, p, t))), "LayerNorm", p->eps);
         const int64_t extra = 1 + o->grid * o->grid;
         const enum wml_dtype dtype = mask ? wml_value_elem(mask) : WML_I32;
-        void *ones = wml_arena_alloc(&b->m->arena, wml_array_size((size_t)extra, sizeof(int64_t)));
+        void *ones = wml_nn_room(b, "places of the page", sizeof(int64_t), WML_DIMS(extra));
+        if (!ones) return NULL;
         for (int64_t i = 0; i < extra; i++) wml_dtype_store(dtype, ones, (size_t)i, 1);
         struct wml_value *seen = wml_nn_repeat(b, wml_nn_const(b, "patch_mask", dtype, WML_DIMS(1, extra), ones), 0, t->ids, 0);
         mask = wml_nn_concat(b, 1, WML_VALUES(mask, seen));

@@ -44,8 +44,8 @@ static struct wml_value *window(struct wml_nn *b, struct wml_value *ids, int64_t
         struct wml_value *far = wml_nn_unary(b, "Abs", wml_nn_sub(b, wml_nn_unsqueeze(b, at, WML_DIMS(0)), wml_nn_unsqueeze(b, at, WML_DIMS(1))));
         return wml_nn_cast(b, wml_nn_compare(b, "LessOrEqual", far, wml_nn_int(b, WML_I64, reach)), WML_F32);
     }
-    if (n > 1 << 13) return wml_nn_fail(b, WML_E_UNSUPPORTED, "a mask for %lld tokens", (long long)n);
-    float *m = WML_NEW_ARRAY(&b->m->arena, float, (size_t)(n * n));
+    float *m = wml_nn_room(b, "attention window", sizeof *m, WML_DIMS(n, n));
+    if (!m) return NULL;
     for (int64_t i = 0; i < n; i++)
         for (int64_t k = WML_MAX(i - reach, 0); k < n && k <= i + reach; k++) m[i * n + k] = 1;
     return wml_nn_const(b, "window", WML_F32, WML_DIMS(1, 1, n, n), m);

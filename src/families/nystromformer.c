@@ -36,7 +36,8 @@ static struct wml_value *means(struct wml_nn *b, const struct wml_bert *p, struc
 /* The inverse of x, found in steps of third order (Razavi et al. 2014). */
 static struct wml_value *inverse(struct wml_nn *b, struct wml_value *x, int64_t n)
 {
-    float *one = WML_NEW_ARRAY(&b->m->arena, float, (size_t)(n * n));
+    float *one = wml_nn_room(b, "landmarks", sizeof *one, WML_DIMS(n, n));
+    if (!one) return NULL;
     struct wml_value *eye[3]; /* times 7, 15, 13 */
     static const float times[3] = {7, 15, 13};
     for (size_t k = 0; k < 3; k++) {

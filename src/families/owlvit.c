@@ -78,9 +78,9 @@ static double logit(double x)
 /* A box is where its patch ends and as large as a patch, unless it says otherwise. */
 static struct wml_value *boxes(struct wml_nn *b, struct wml_value *places, int64_t hidden, const int64_t grid[2])
 {
-    if (b->failed) return NULL;
     const int64_t n = grid[0] * grid[1];
-    float *usual = WML_NEW_ARRAY(&b->m->arena, float, (size_t)(4 * n));
+    float *usual = wml_nn_room(b, "boxes", sizeof *usual, WML_DIMS(4, grid[0], grid[1]));
+    if (!usual) return NULL;
     for (int64_t i = 0; i < n; i++) {
         usual[4 * i] = (float)logit((double)(i % grid[1] + 1) / (double)grid[1]);
         usual[4 * i + 1] = (float)logit((double)(i / grid[1] + 1) / (double)grid[0]);

@@ -40,7 +40,8 @@ static struct wml_value *turns(struct wml_nn *b, const struct wml_bert *p, const
     if (n.size > p->positions)
         return wml_nn_fail(b, WML_E_UNSUPPORTED, "%lld tokens, but the model has %lld positions", (long long)n.size, (long long)p->positions);
     const int64_t rows = n.size >= 0 ? n.size : p->positions;
-    float *out = wml_arena_alloc(&b->m->arena, wml_array_size((size_t)(rows * p->hidden), sizeof *out));
+    float *out = wml_nn_room(b, "rotary positions", sizeof *out, WML_DIMS(rows, p->hidden));
+    if (!out) return NULL;
     for (int64_t at = 0; at < rows; at++)
         for (int64_t i = 0; i < p->hidden; i++) {
             const double v = angle_part(stored, o->head, at, i % o->head / 2, sine);

@@ -132,7 +132,8 @@ static struct wml_value *sine(struct wml_nn *b, const struct wml_rt_detr *p, int
 {
     const int64_t part = p->width / 4;
     if (p->width % 4) return wml_nn_fail(b, WML_E_FORMAT, "config.json: encoder_hidden_dim %lld is no multiple of 4", (long long)p->width);
-    float *t = WML_NEW_ARRAY(&b->m->arena, float, (size_t)(rows * columns * p->width));
+    float *t = wml_nn_room(b, "positions", sizeof *t, WML_DIMS(rows, columns, p->width));
+    if (!t) return NULL;
     for (int64_t i = 0; i < rows * columns; i++)
         for (int64_t c = 0; c < p->width; c++) {
             const double at = c < 2 * part ? (double)(i / rows) : (double)(i % rows);
@@ -206,8 +207,9 @@ void wml_rt_detr_mix(struct wml_nn *b, const struct wml_rt_detr *p, const struct
 /* Logits of a box around every place [places, 4]; beyond all where the box would touch an edge. *valid: 1, or 0 there. */
 static float *anchors(struct wml_nn *b, const struct wml_rt_detr *p, int64_t (*size)[2], int64_t places, float **valid)
 {
-    float *out = WML_NEW_ARRAY(&b->m->arena, float, (size_t)(4 * places)), *at = out;
-    *valid = WML_NEW_ARRAY(&b->m->arena, float, (size_t)places);
+    float *out = wml_nn_room(b, "anchors", sizeof *out, WML_DIMS(4, places)), *at = out;
+    *valid = wml_nn_room(b, "anchors", sizeof **valid, WML_DIMS(places));
+    if (!out || !*valid) return NULL;
     for (size_t l = 0, k = 0; l < p->levels; l++)
         for (int64_t i = 0; i < size[l][0] * size[l][1]; i++, k++) {
             const double wide = 0.05 * (double)(1 << l);

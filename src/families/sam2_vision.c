@@ -68,7 +68,8 @@ static const float *channels_last(struct wml_nn *b, const char *name, int64_t ch
     const float *from = wml_nn_read(b, wml_nn_need(b, name, WML_DIMS(1, channels, size[0], size[1])));
     if (!from) return NULL;
     const int64_t n = size[0] * size[1];
-    float *to = WML_NEW_ARRAY(&b->m->arena, float, (size_t)(n * channels));
+    float *to = wml_nn_room(b, name, sizeof *to, WML_DIMS(n, channels));
+    if (!to) return NULL;
     for (int64_t c = 0; c < channels; c++)
         for (int64_t i = 0; i < n; i++) to[i * channels + c] = from[c * n + i];
     return to;
@@ -84,7 +85,8 @@ static struct wml_value *places(struct wml_nn *b, const struct hiera *p, const i
     if (grid[0] % side || grid[1] % side)
         return wml_nn_fail(b, WML_E_UNSUPPORTED, "%lld x %lld places of the picture are no multiple of the windows of %lld", (long long)grid[0],
                            (long long)grid[1], (long long)side);
-    float *t = WML_NEW_ARRAY(&b->m->arena, float, (size_t)(grid[0] * grid[1] * c));
+    float *t = wml_nn_room(b, "positions", sizeof *t, WML_DIMS(grid[0], grid[1], c));
+    if (!t) return NULL;
     for (int64_t i = 0; i < grid[0] * grid[1]; i++)
         for (int64_t k = 0; k < c; k++)
             t[i * c + k] = coarse[i * c + k] + fine[(i / grid[1] % side * side + i % grid[1] % side) * c + k];

@@ -46,9 +46,8 @@ static struct wml_value *image_places(struct wml_nn *b, const struct wml_sam_pro
     const int64_t n = p->side, half = p->hidden / 2;
     const float *d = wml_nn_read(b, directions(b, p));
     if (!d) return NULL;
-    if (n * n > (1 << 26) / p->hidden) /* n and hidden are below 1 << 25 */
-        return wml_nn_fail(b, WML_E_UNSUPPORTED, "config.json: prompt_encoder_config makes %lld x %lld places of a picture", (long long)n, (long long)n);
-    float *t = WML_NEW_ARRAY(&b->m->arena, float, (size_t)(n * n * p->hidden));
+    float *t = wml_nn_room(b, "places of the picture", sizeof *t, WML_DIMS(n, n, p->hidden));
+    if (!t) return NULL;
     for (int64_t i = 0; i < n * n; i++)
         for (int64_t c = 0; c < half; c++) {
             const double x = 2 * ((double)(i % n) + 0.5) / (double)n - 1, y = 2 * ((double)(i / n) + 0.5) / (double)n - 1;

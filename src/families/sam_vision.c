@@ -35,7 +35,8 @@ static struct wml_value *distances(struct wml_nn *b, const char *name, int64_t n
     const float *table = wml_nn_read(b, w);
     if (!table) return NULL;
     const int64_t stored = w->dims[0], wanted = 2 * n - 1;
-    float *out = WML_NEW_ARRAY(&b->m->arena, float, (size_t)(n * size * n));
+    float *out = wml_nn_room(b, "relative positions", sizeof *out, WML_DIMS(n, size, n));
+    if (!out) return NULL;
     for (int64_t q = 0; q < n; q++)
         for (int64_t k = 0; k < n; k++) {
             double at = ((double)(q - k + n - 1) + 0.5) * (double)stored / (double)wanted - 0.5;

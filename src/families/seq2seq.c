@@ -14,8 +14,8 @@ struct wml_value *wml_source_inputs(struct wml_family_job *j, int64_t low, int64
 static struct wml_value *slot_indices(struct wml_nn *b, struct wml_value *ids, struct wml_value *place, int64_t heads)
 {
     const int64_t batch = wml_nn_axis(ids, 0).size, known = batch >= 0 ? batch : 1;
-    if (known > 1 << 12 || heads > 1 << 16) return wml_nn_fail(b, WML_E_UNSUPPORTED, "%lld caches of %lld heads", (long long)known, (long long)heads);
-    int64_t *at = WML_NEW_ARRAY(&b->m->arena, int64_t, (size_t)(known * heads) * 3);
+    int64_t *at = wml_nn_room(b, "slots of the cache", sizeof *at, WML_DIMS(known, heads, 3));
+    if (!at) return NULL;
     for (int64_t i = 0; i < known * heads; i++) at[3 * i] = i / heads, at[3 * i + 1] = i % heads;
     struct wml_value *all = wml_nn_const(b, "slots", WML_I64, WML_DIMS(known, heads, 1, 3), at);
     if (batch < 0) {

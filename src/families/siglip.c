@@ -20,7 +20,8 @@ static struct wml_value *projected_query(struct wml_nn *b, const struct wml_weig
 {
     const float *q = wml_nn_read(b, probe), *w = wml_nn_read(b, wml_nn_part(b, weight, 0, n)), *a = wml_nn_read(b, bias);
     if (b->failed || !q || !w || !a) return NULL;
-    float *out = WML_NEW_ARRAY(&b->m->arena, float, (size_t)n);
+    float *out = wml_nn_room(b, "pooling query", sizeof *out, WML_DIMS(n));
+    if (!out) return NULL;
     for (int64_t i = 0; i < n; i++) {
         double sum = a[i];
         for (int64_t k = 0; k < n; k++) sum += (double)q[k] * w[i * n + k];

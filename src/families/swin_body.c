@@ -46,11 +46,11 @@ static struct wml_value *shift_mask(struct wml_nn *b, const struct wml_swin_bloc
 {
     const int64_t side = k->side, places = side * side, across = columns / side, windows = rows / side * across;
     const int64_t dims[4] = {windows, 1, places, places};
-    if (windows > 1 << 16 || places > 1 << 12)
-        return wml_nn_fail(b, WML_E_UNSUPPORTED, "a mask for windows of %lld x %lld places", (long long)side, (long long)side);
-    float *mask = WML_NEW_ARRAY(&b->m->arena, float, (size_t)(windows * places * places));
+    float *mask = wml_nn_room(b, "mask of shifted windows", sizeof *mask, WML_DIMS(windows, places, places));
+    if (!mask) return NULL;
     const float apart = k->p->v2 ? -200.0f : -100.0f; /* Swin V2's code adds its mask twice */
-    int64_t *piece = WML_NEW_ARRAY(&b->m->arena, int64_t, (size_t)places);
+    int64_t *piece = wml_nn_room(b, "places of a window", sizeof *piece, WML_DIMS(places));
+    if (!piece) return NULL;
     for (int64_t w = 0; w < windows; w++) {
         for (int64_t i = 0; i < places; i++) {
             const int64_t y = w / across * side + i / side, x = w % across * side + i % side;
@@ -89,7 +89,8 @@ struct wml_value *wml_swin_bias(struct wml_nn *b, const struct wml_swin_block *k
 {
     if (b->failed || !table) return NULL;
     const int64_t side = k->side, places = side * side, span = 2 * window - 1, dims[4] = {1, k->heads, places, places};
-    float *bias = WML_NEW_ARRAY(&b->m->arena, float, (size_t)(k->heads * places * places));
+    float *bias = wml_nn_room(b, "relative positions", sizeof *bias, WML_DIMS(k->heads, places, places));
+    if (!bias) return NULL;
     for (int64_t i = 0; i < places; i++)
         for (int64_t l = 0; l < places; l++) {
             const int64_t dy = i / side - l / side + window - 1, dx = i % side - l % side + window - 1;

@@ -23,7 +23,8 @@ static const float *distance_table(struct wml_nn *b, const struct wml_swin_block
     const float *w2 = wml_nn_read(b, wml_nn_need(b, "2.weight", WML_DIMS(k->heads, HIDDEN)));
     wml_nn_leave(b);
     if (b->failed) return NULL;
-    float *table = wml_arena_alloc(&b->m->arena, wml_array_size((size_t)(span * span * k->heads), sizeof *table));
+    float *table = wml_nn_room(b, "relative positions", sizeof *table, WML_DIMS(span, span, k->heads));
+    if (!table) return NULL;
     const int64_t pretrained = k->p->pretrained[k->stage];
     for (int64_t i = 0; i < span * span; i++) {
         double inner[HIDDEN];
@@ -48,7 +49,8 @@ static struct wml_value *unit(struct wml_nn *b, struct wml_value *x)
 static struct wml_value *scale_of(struct wml_nn *b, int64_t heads)
 {
     const float *stored = wml_nn_read(b, wml_nn_need(b, "logit_scale", WML_DIMS(heads, 1, 1)));
-    float *scale = WML_NEW_ARRAY(&b->m->arena, float, (size_t)heads);
+    float *scale = wml_nn_room(b, "scales", sizeof *scale, WML_DIMS(heads));
+    if (!scale) return NULL;
     for (int64_t i = 0; stored && i < heads; i++) scale[i] = (float)exp(fmin(stored[i], log(100.0)));
     return wml_nn_const(b, "logit_scale.exp", WML_F32, WML_DIMS(heads, 1, 1), scale);
 }

@@ -124,13 +124,11 @@ struct wml_value *wml_text_decode(struct wml_family_job *j, struct wml_value *x,
     struct wml_nn *b = j->nn;
     if (!wml_nn_ok(b) || !x) return NULL;
     const int64_t width = wml_nn_size(b, x, -1, "the width of a head");
-    const struct wml_weight *beside = wml_nn_find(b, "bias");
+    const struct wml_weight *bias = wml_nn_has(b, "bias") ? wml_nn_need(b, "bias", WML_DIMS(vocab)) : NULL; /* beside it, or its own */
     wml_nn_enter_layer(b, "Linear", "%s", name);
     const bool own = wml_nn_has(b, "weight") && !wml_json_get_bool(j->cfg, "tie_word_embeddings", true);
     const struct wml_weight *w = own ? wml_nn_need(b, "weight", WML_DIMS(vocab, width)) : words_table(j, words, vocab, width);
-    const struct wml_weight *bias = wml_nn_find(b, "bias");
-    if (!bias) bias = beside;
-    if (bias && (bias->rank != 1 || bias->dims[0] != vocab)) bias = wml_nn_need(b, "bias", WML_DIMS(vocab));
+    if (wml_nn_has(b, "bias")) bias = wml_nn_need(b, "bias", WML_DIMS(vocab));
     x = wml_nn_linear_with(b, x, w, bias);
     wml_nn_leave(b);
     return x;

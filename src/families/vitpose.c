@@ -35,8 +35,8 @@ static struct wml_value *embeddings(struct wml_nn *b, const struct wml_vit *p, s
     x = wml_nn_transpose(b, wml_nn_reshape(b, x, WML_DIMS(0, c, n)), "021");
     wml_nn_leave(b);
     const float *table = wml_nn_read(b, wml_nn_need(b, "position_embeddings", WML_DIMS(1, n + 1, c)));
-    if (!table) return NULL;
-    float *sum = WML_NEW_ARRAY(&b->m->arena, float, (size_t)(n * c));
+    float *sum = wml_nn_room(b, "positions", sizeof *sum, WML_DIMS(n, c));
+    if (!table || !sum) return NULL;
     for (int64_t i = 0; i < n * c; i++) sum[i] = table[c + i] + table[i % c];
     x = wml_nn_add(b, x, wml_nn_const(b, "position_embeddings.sum", WML_F32, WML_DIMS(1, n, c), sum));
     wml_nn_leave(b);

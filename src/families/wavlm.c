@@ -8,8 +8,9 @@ static struct wml_value *gate_sums(struct wml_nn *b, const struct wml_speech *p,
     wml_nn_enter_layer(b, "Linear", "gru_rel_pos_linear");
     const float *w = wml_nn_read(b, wml_nn_need(b, "weight", WML_DIMS(8, size)));
     const float *bias = wml_nn_read(b, wml_nn_need(b, "bias", WML_DIMS(8)));
-    if (w && bias) {
-        float *sum = WML_NEW_ARRAY(&b->m->arena, float, (size_t)(2 * size)), shift[2] = {0};
+    float *sum = wml_nn_room(b, "gate", sizeof *sum, 2, dims);
+    if (w && bias && sum) {
+        float shift[2] = {0};
         for (int64_t i = 0; i < 8; i++) {
             for (int64_t k = 0; k < size; k++) sum[2 * k + i / 4] += w[i * size + k];
             shift[i / 4] += bias[i];

@@ -87,7 +87,8 @@ static void classes(struct wml_family_job *j)
 {
     struct wml_nn *b = j->nn;
     const struct wml_bart p = params(j);
-    struct wml_value **kept = WML_NEW_ARRAY(&b->m->arena, struct wml_value *, (size_t)p.encoder.layers + 1);
+    struct wml_value **kept = wml_nn_room(b, "layers", sizeof *kept, WML_DIMS(p.encoder.layers + 1));
+    if (!kept) return;
     struct wml_value *x = encoder(b, &p, frames(j, &p), kept);
     if (wml_json_get_bool(j->cfg, "use_weighted_layer_sum", false)) x = wml_audio_weighted(b, kept, (size_t)p.encoder.layers + 1);
     x = wml_nn_linear(b, x, "projector", wml_cfg_size(j, j->cfg, "classifier_proj_size", 256));

@@ -103,9 +103,9 @@ static struct wml_value *visible(struct wml_nn *b, struct wml_value *ids, int64_
 {
     const struct wml_axis n = wml_nn_axis(ids, 1);
     if (n.size >= 0) {
-        if (n.size > 1 << 13) return wml_nn_fail(b, WML_E_UNSUPPORTED, "a causal mask for %lld tokens", (long long)n.size);
         const int64_t dims[4] = {1, 1, n.size, n.size};
-        float *m = WML_NEW_ARRAY(&b->m->arena, float, (size_t)(n.size * n.size));
+        float *m = wml_nn_room(b, "causal mask", sizeof *m, WML_DIMS(n.size, n.size));
+        if (!m) return NULL;
         for (int64_t i = 0; i < n.size; i++)
             for (int64_t j = window && i >= window ? i - window + 1 : 0; j <= i; j++) m[i * n.size + j] = 1;
         return wml_nn_const(b, window ? "sliding" : "causal", WML_F32, 4, dims, m);
@@ -146,8 +146,8 @@ struct wml_value *wml_nn_positions(struct wml_nn *b, struct wml_value *ids, int 
     }
     const int64_t count = n.size >= 0 ? n.size : max;
     if (max && count > max) return wml_nn_fail(b, WML_E_UNSUPPORTED, "%lld tokens, but the model has %lld positions", (long long)count, (long long)max);
-    if (count > 1 << 24) return wml_nn_fail(b, WML_E_UNSUPPORTED, "a table of %lld positions", (long long)count);
-    int64_t *at = WML_NEW_ARRAY(&b->m->arena, int64_t, (size_t)count);
+    int64_t *at = wml_nn_room(b, "positions", sizeof *at, WML_DIMS(count));
+    if (!at) return NULL;
     for (int64_t i = 0; i < count; i++) at[i] = i;
     struct wml_value *table = wml_nn_const(b, "positions", WML_I64, 1, &count, at);
     return n.size >= 0 ? table : wml_nn_slice_to(b, table, 0, wml_nn_extent(b, ids, axis), n);

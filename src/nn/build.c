@@ -1,16 +1,15 @@
 /* nn/build.c - the model under construction: scopes, names, metadata, failures, inputs, outputs, constants. */
 #include <stdarg.h>
 #include <stdio.h>
+#include "base/num.h"
 #include "nn/nn.h"
 
-enum {
-    SCOPE_NAME = 256,
-    SKETCH_NODES = 1 << 15, /* no weights are there whose end would stop an absurd config */
-};
+enum { SCOPE_NAME = 256, MOST_ELEMENTS = 1 << 26 };
+static const struct wml_nn_limits limits = {.nodes = 1 << 17, .room = (uint64_t)4 << 30};
 
 void wml_nn_init(struct wml_nn *b, struct wml_weights *w, int64_t opset, struct wml_err *err)
 {
-    *b = (struct wml_nn){.m = wml_model_new(), .w = w, .opset = opset, .real = WML_F32, .err = err};
+    *b = (struct wml_nn){.m = wml_model_new(), .w = w, .opset = opset, .real = WML_F32, .err = err, .left = limits};
     b->g = b->m->graph;
     b->m->ir_version = 8; /* of opset 17; whoever converts to another raises it */
     wml_model_set_opset(b->m, "", opset > WML_NN_OPSET ? opset : WML_NN_OPSET);
@@ -87,10 +86,6 @@ static void enter(struct wml_nn *b, const char *name, bool layer, struct wml_str
         wml_nn_fail(b, WML_E_INTERNAL, "modules are nested deeper than %d", WML_NN_MAX_DEPTH);
         return;
     }
-    if (b->sketch && b->g->n_nodes > SKETCH_NODES) {
-        wml_nn_fail(b, WML_E_UNSUPPORTED, "config.json describes more than %d operators", SKETCH_NODES);
-        return;
-    }
     struct wml_arena *a = &b->m->arena;
     const struct wml_nn_scope *up = b->depth ? &b->scope[b->depth - 1] : NULL;
     struct wml_nn_scope *s = &b->scope[b->depth++];
@@ -157,9 +152,23 @@ static void tag_node(struct wml_nn *b, struct wml_node *n)
     wml_entries_set(b->m, &n->metadata, "winml.hierarchy.depth", wml_arena_fmt(&b->m->arena, "%zu", depth));
 }
 
+/* One more of what grows with the numbers of a config: layers that share their weights cost a file nothing. */
+static bool too_many(struct wml_nn *b)
+{
+    if (b->left.nodes) {
+        b->left.nodes--;
+        return false;
+    }
+    wml_nn_fail(b, WML_E_UNSUPPORTED, "config.json asks for too many operators: they reach the limit in '%.*s'",
+                WML_ARG(b->depth ? b->scope[b->depth - 1].path : WML_NO_STR));
+    wml_nn_hint(b, "look at its numbers of layers");
+    return true;
+}
+
 struct wml_node *wml_nn_node(struct wml_nn *b, const char *domain, const char *op, size_t n, struct wml_value *const *in)
 {
     if (b->failed) return NULL;
+    too_many(b); /* the failure ends the next step: callers rely on a node */
     struct wml_node *node = wml_graph_append(b->g, domain, op);
     node->name = node_name(b, op);
     for (size_t i = 0; i < n; i++) wml_node_set_input(node, i, in[i]);
@@ -183,7 +192,7 @@ struct wml_value *wml_nn_out(struct wml_nn *b, struct wml_node *n, enum wml_dtyp
 struct wml_value *wml_nn_input(struct wml_nn *b, const char *name, enum wml_dtype dtype, size_t rank,
                                const struct wml_axis *axis)
 {
-    if (b->failed) return NULL;
+    if (b->failed || too_many(b)) return NULL;
     return wml_graph_add_input(b->g, wml_arena_str(&b->m->arena, wml_str(name)), wml_type_tensor(b->m, dtype, (int64_t)rank, axis));
 }
 
@@ -257,13 +266,30 @@ struct wml_value *wml_nn_ints(struct wml_nn *b, size_t n, const int64_t *v)
     return shared(b, name, WML_I64, 1, &dim, v, n * sizeof *v);
 }
 
+void *wml_nn_room(struct wml_nn *b, const char *what, size_t item, size_t rank, const int64_t *dims)
+{
+    if (b->failed) return NULL;
+    uint64_t n;
+    const bool known = wml_dims_count(dims, rank, &n);
+    if (known && n <= MOST_ELEMENTS && n * item <= b->left.room) {
+        b->left.room -= n * item;
+        return wml_arena_zalloc(&b->m->arena, n ? (size_t)n * item : item);
+    }
+    struct wml_buf text = {0};
+    for (size_t i = 0; i < rank; i++) wml_buf_fmt(&text, "%s%lld", i ? " x " : "", (long long)dims[i]);
+    wml_nn_fail(b, WML_E_UNSUPPORTED, "%s: %s numbers are more than is computed at export", what, wml_buf_text(&text));
+    wml_nn_hint(b, "look at the sizes in config.json, and at those of the inputs (--shape-config, --input-specs)");
+    wml_buf_release(&text);
+    return NULL;
+}
+
 struct wml_value *wml_nn_const(struct wml_nn *b, const char *hint, enum wml_dtype dtype, size_t rank, const int64_t *dims,
                                const void *bytes)
 {
     if (b->failed) return NULL;
-    uint64_t count = 1, n = 0;
-    for (size_t i = 0; i < rank; i++) count *= (uint64_t)dims[i];
-    if (!wml_dtype_bytes(dtype, count, &n)) return wml_nn_fail(b, WML_E_INTERNAL, "constant '%s' is too large", hint);
+    uint64_t count, n = 0;
+    if (!wml_dims_count(dims, rank, &count) || !wml_dtype_bytes(dtype, count, &n))
+        return wml_nn_fail(b, WML_E_INTERNAL, "constant '%s' is too large", hint);
     struct wml_tensor *t = wml_tensor_copy(b->m, dtype, rank, dims, bytes, (size_t)n, b->err);
     if (!t) {
         b->failed = true;

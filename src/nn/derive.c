@@ -114,7 +114,7 @@ struct wml_tensor *wml_nn_derive(struct wml_nn *b, const struct wml_weight *w, s
         turned[rank - 1] = dims[rank - 2];
         dims = turned;
         /* whole rows of the result, about a mebibyte of them: each costs a walk over all rows of the source */
-        const size_t row = j->rows * j->made, rows = row < 4 * (size_t)WML_CHUNK ? 4 * (size_t)WML_CHUNK / row : 1;
+        const size_t row = (j->rows ? j->rows : 1) * j->made, rows = row < 4 * (size_t)WML_CHUNK ? 4 * (size_t)WML_CHUNK / row : 1;
         d->chunk = row * (rows > TILE ? rows / TILE * TILE : rows);
     }
     return wml_tensor_derive(b->m, b->real, rank, dims, d);

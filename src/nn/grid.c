@@ -37,7 +37,8 @@ const float *wml_nn_resize_grid(struct wml_nn *b, const float *from, const int64
     if (size[0] == to[0] && size[1] == to[1]) return from;
     if (to[0] < 1 || to[1] < 1 || to[0] > 1 << 12 || to[1] > 1 << 12 || channels > 1 << 16)
         return wml_nn_fail(b, WML_E_UNSUPPORTED, "a grid of %lld x %lld places", (long long)to[0], (long long)to[1]);
-    float *out = wml_arena_alloc(&b->m->arena, wml_array_size((size_t)(to[0] * to[1] * channels), sizeof *out));
+    float *out = wml_nn_room(b, "positions", sizeof *out, WML_DIMS(to[0], to[1], channels));
+    if (!out) return NULL;
     for (int64_t y = 0; y < to[0]; y++) {
         const struct taps v = taps_of(y, size[0], to[0], filter);
         for (int64_t x = 0; x < to[1]; x++) {
@@ -61,7 +62,8 @@ const float *wml_nn_resize_places(struct wml_nn *b, const float *table, int64_t 
     const size_t row = (size_t)channels * sizeof(float);
     const float *middle = table ? wml_nn_resize_grid(b, table + front * channels, stored, to, channels, WML_NN_BICUBIC) : NULL;
     if (!middle) return NULL;
-    float *out = wml_arena_alloc(&b->m->arena, (size_t)(front + now + back) * row);
+    float *out = wml_nn_room(b, "positions", sizeof *out, WML_DIMS(front + now + back, channels));
+    if (!out) return NULL;
     memcpy(out, table, (size_t)front * row);
     memcpy(out + front * channels, middle, (size_t)now * row);
     memcpy(out + (front + now) * channels, table + (front + places) * channels, (size_t)back * row);

@@ -155,16 +155,16 @@ static bool affine_of(struct wml_nn *b, const char *name, double eps, int64_t ch
     wml_nn_enter_layer(b, "BatchNorm2d", "%s", name);
     const struct wml_weight *mean = wml_nn_need(b, "running_mean", WML_DIMS(channels));
     const struct wml_weight *var = wml_nn_need(b, "running_var", WML_DIMS(channels));
-    const struct wml_weight *gamma = wml_nn_find(b, "weight"), *beta = wml_nn_find(b, "bias");
-    if (gamma) gamma = wml_nn_need(b, "weight", WML_DIMS(channels));
-    if (beta) beta = wml_nn_need(b, "bias", WML_DIMS(channels));
+    const struct wml_weight *gamma = wml_nn_has(b, "weight") ? wml_nn_need(b, "weight", WML_DIMS(channels)) : NULL;
+    const struct wml_weight *beta = wml_nn_has(b, "bias") ? wml_nn_need(b, "bias", WML_DIMS(channels)) : NULL;
     const float *m = wml_nn_read(b, mean), *v = wml_nn_read(b, var), *g = wml_nn_read(b, gamma), *a = wml_nn_read(b, beta);
     wml_nn_find(b, "num_batches_tracked");
     wml_nn_leave(b);
     if (b->failed) return false;
     out->n = mean->dims[0];
-    out->scale = WML_NEW_ARRAY(&b->m->arena, float, (size_t)out->n);
-    out->shift = WML_NEW_ARRAY(&b->m->arena, float, (size_t)out->n);
+    out->scale = wml_nn_room(b, "batch norm", sizeof *out->scale, WML_DIMS(out->n));
+    out->shift = wml_nn_room(b, "batch norm", sizeof *out->shift, WML_DIMS(out->n));
+    if (!out->scale || !out->shift) return false;
     for (int64_t i = 0; i < out->n; i++) {
         const double s = (g ? g[i] : 1.0) / sqrt((double)v[i] + eps);
         out->scale[i] = (float)s;
@@ -215,8 +215,9 @@ struct wml_value *wml_nn_conv_bn_both(struct wml_nn *b, struct wml_value *x, con
 {
     if (b->failed || !x) return NULL;
     const int64_t in = wml_nn_size(b, x, 1, "the channels of an image"), side = w->kernel;
-    if (in * out > 1 << 26) return wml_nn_fail(b, WML_E_UNSUPPORTED, "a kernel of %lld x %lld channels", (long long)in, (long long)out);
-    float *sum = WML_NEW_ARRAY(&b->m->arena, float, (size_t)(out * in * side * side)), *shift = WML_NEW_ARRAY(&b->m->arena, float, (size_t)out);
+    float *sum = wml_nn_room(b, conv[0], sizeof *sum, WML_DIMS(out, in, side, side));
+    float *shift = wml_nn_room(b, conv[0], sizeof *shift, WML_DIMS(out));
+    if (!sum || !shift) return NULL;
     for (size_t i = 0; i < 2; i++) add_folded(b, x, conv[i], bn[i], eps, out, side, sum, shift);
     wml_nn_enter_layer(b, "Conv2d", "%s", conv[0]);
     x = wml_nn_conv_node(b, x, wml_nn_const(b, "weight.both", WML_F32, WML_DIMS(out, in, side, side), sum),

@@ -1,5 +1,6 @@
 /* nn/move.c - operators that move elements: shapes, pieces, rows. */
 #include <inttypes.h>
+#include "base/num.h"
 #include "nn/ops.h"
 
 static size_t place(const struct wml_nn_shape *s, int axis)
@@ -46,6 +47,17 @@ static struct wml_axis left_over(const struct wml_nn_shape *from, const struct w
     return symbols == 1 && have == taken ? only : (struct wml_axis){.size = -1};
 }
 
+/* As many elements, as far as that is known: open sizes may cancel out, so nothing is said of them. */
+static bool same_count(const struct wml_nn_shape *x, const struct wml_nn_shape *y)
+{
+    size_t nx = 1, ny = 1;
+    for (size_t i = 0; i < x->rank; i++)
+        if (x->at[i].size < 0 || !wml_mul_size(nx, (size_t)x->at[i].size, &nx)) return x->at[i].size < 0;
+    for (size_t i = 0; i < y->rank; i++)
+        if (y->at[i].size < 0 || !wml_mul_size(ny, (size_t)y->at[i].size, &ny)) return y->at[i].size < 0;
+    return nx == ny;
+}
+
 struct wml_value *wml_nn_reshape(struct wml_nn *b, struct wml_value *x, size_t rank, const int64_t *dims)
 {
     if (b->failed || !x) return NULL;
@@ -64,6 +76,7 @@ struct wml_value *wml_nn_reshape(struct wml_nn *b, struct wml_value *x, size_t r
         out.at[open] = left_over(&s, &out, kept, open);
         if (out.at[open].size >= 0) say[open] = out.at[open].size;
     }
+    if (!same_count(&s, &out)) return wml_nn_misfit(b, "Reshape", &s, &out);
     return moved(b, "Reshape", WML_VALUES(x, wml_nn_ints(b, rank, say)), &out);
 }
 
@@ -162,6 +175,8 @@ struct wml_value *wml_nn_concat(struct wml_nn *b, int axis, size_t n, struct wml
     for (size_t i = 1; i < n; i++) {
         const struct wml_nn_shape t = wml_nn_shape(in[i]);
         for (size_t k = 0; k < s.rank; k++) {
+            if (t.rank != s.rank || (k != at && s.at[k].size >= 0 && t.at[k].size >= 0 && s.at[k].size != t.at[k].size))
+                return wml_nn_misfit(b, "Concat", &s, &t);
             if (k == at) s.at[k] = (struct wml_axis){.size = s.at[k].size >= 0 && t.at[k].size >= 0 ? s.at[k].size + t.at[k].size : -1};
             else if (s.at[k].size < 0) s.at[k] = t.at[k];
         }

@@ -20,6 +20,12 @@
 
 enum { WML_NN_MAX_RANK = 8, WML_NN_MAX_DEPTH = 32, WML_NN_OPSET = 17 /* the lowest that is built; lower ones are converted */ };
 
+/* What a config may ask for. Layers can share weights, and tables are computed: a small checkpoint can mean a large model. */
+struct wml_nn_limits {
+    size_t nodes;  /* and inputs */
+    uint64_t room; /* bytes of tables that are computed: wml_nn_room */
+};
+
 /* A module that was entered, for reports; in order of execution. */
 struct wml_nn_module {
     const char *class_name;
@@ -44,10 +50,10 @@ struct wml_nn {
     struct wml_err *err;
     bool failed;
     bool sketch; /* no weights are there: those a family needs are made up, without content (nn/param.h) */
+    struct wml_nn_limits left; /* of 131072 nodes, 4 GiB */
     /* its own */
     struct wml_nn_scope scope[WML_NN_MAX_DEPTH];
     size_t depth;
-    size_t made_up; /* floats of a sketch that were read: bounded together, since no file bounds them */
     WML_VEC(struct wml_nn_module) module; /* arena of the model */
     struct wml_map by_path, node_names, shared;
 };
@@ -79,6 +85,8 @@ struct wml_nn_shape wml_nn_shape(const struct wml_value *v);
 size_t wml_nn_rank(const struct wml_value *v);
 struct wml_axis wml_nn_axis(const struct wml_value *v, int axis);
 bool wml_nn_is_fixed(const struct wml_value *v, int axis);
+/* Sizes that contradict each other, which only a config that contradicts itself can make: says where and which. */
+void *wml_nn_misfit(struct wml_nn *b, const char *op, const struct wml_nn_shape *x, const struct wml_nn_shape *y);
 /* A size that must be known now; a failure names `what` (the value in the user's words). 1 after a failure. */
 int64_t wml_nn_size(struct wml_nn *b, const struct wml_value *v, int axis, const char *what);
 /* The size as an int64 [1]: a constant, or what Shape gives. */
@@ -91,6 +99,10 @@ struct wml_value *wml_nn_int(struct wml_nn *b, enum wml_dtype dtype, int64_t v);
 struct wml_value *wml_nn_ints(struct wml_nn *b, size_t n, const int64_t *v); /* int64 [n] */
 /* Named after `hint` in the scope; the bytes are copied. */
 struct wml_value *wml_nn_const(struct wml_nn *b, const char *hint, enum wml_dtype dtype, size_t rank, const int64_t *dims, const void *bytes);
+
+/* Cleared memory, as long as the model, for a table that is computed now: `item` bytes times the dims. Configs and sizes of
+ * inputs may ask for anything: a failure names `what` when it is more than 1 << 26 elements, or all together than the limit. */
+void *wml_nn_room(struct wml_nn *b, const char *what, size_t item, size_t rank, const int64_t *dims);
 
 /* A node by hand, for what nn/ops.h has not: named and tagged; outputs are added by wml_nn_out with their type. */
 struct wml_node *wml_nn_node(struct wml_nn *b, const char *domain, const char *op, size_t n, struct wml_value *const *in);

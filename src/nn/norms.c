@@ -25,7 +25,8 @@ static struct wml_value *norm_node(struct wml_nn *b, struct wml_value *x, struct
 
 static struct wml_value *all_of(struct wml_nn *b, const char *hint, int64_t n, float v)
 {
-    float *a = WML_NEW_ARRAY(&b->m->arena, float, (size_t)n);
+    float *a = wml_nn_room(b, hint, sizeof *a, WML_DIMS(n));
+    if (!a) return NULL;
     for (int64_t i = 0; i < n; i++) a[i] = v;
     return wml_nn_const(b, hint, WML_F32, 1, &n, a);
 }
@@ -65,7 +66,8 @@ static struct wml_value *gain(struct wml_nn *b, int64_t n, bool one_plus, double
     const struct wml_weight *w = wml_nn_need(b, "weight", WML_DIMS(n));
     if (!one_plus && by == 1) return wml_nn_param_of(b, w);
     const float *g = wml_nn_read(b, w);
-    float *more = WML_NEW_ARRAY(&b->m->arena, float, (size_t)n);
+    float *more = wml_nn_room(b, "norm", sizeof *more, WML_DIMS(n));
+    if (!more) return NULL;
     for (int64_t i = 0; g && i < n; i++) wml_dtype_store(b->real, more, (size_t)i, ((one_plus ? 1 : 0) + (double)g[i]) * by);
     return wml_nn_const(b, by != 1 ? "weight.gain" : "weight.plus_one", b->real, 1, &n, more);
 }

@@ -11,6 +11,18 @@ static struct wml_axis broadcast_axis(struct wml_axis x, struct wml_axis y)
     return wml_str_eq(x.symbol, y.symbol) ? x : (struct wml_axis){.size = -1};
 }
 
+static bool fits(struct wml_axis x, struct wml_axis y)
+{
+    return x.size < 0 || y.size < 0 || x.size == 1 || y.size == 1 || x.size == y.size;
+}
+
+static bool all_fit(const struct wml_nn_shape *x, const struct wml_nn_shape *y)
+{
+    for (size_t i = 1; i <= x->rank && i <= y->rank; i++)
+        if (!fits(x->at[x->rank - i], y->at[y->rank - i])) return false;
+    return true;
+}
+
 static struct wml_nn_shape broadcast(const struct wml_nn_shape *x, size_t nx, const struct wml_nn_shape *y, size_t ny)
 {
     struct wml_nn_shape out = {.rank = nx > ny ? nx : ny};
@@ -38,6 +50,7 @@ struct wml_value *wml_nn_unary(struct wml_nn *b, const char *op, struct wml_valu
 static struct wml_value *two(struct wml_nn *b, const char *op, struct wml_value *x, struct wml_value *y, enum wml_dtype dtype)
 {
     const struct wml_nn_shape sx = wml_nn_shape(x), sy = wml_nn_shape(y), s = broadcast(&sx, sx.rank, &sy, sy.rank);
+    if (!all_fit(&sx, &sy)) return wml_nn_misfit(b, op, &sx, &sy);
     return one(b, op, WML_VALUES(x, y), dtype, &s);
 }
 
@@ -96,19 +109,21 @@ struct wml_value *wml_nn_matmul(struct wml_nn *b, struct wml_value *x, struct wm
     const struct wml_nn_shape sx = wml_nn_shape(x), sy = wml_nn_shape(y);
     if (sx.rank < 2 || sy.rank < 2) return wml_nn_fail(b, WML_E_INTERNAL, "MatMul of %zu and %zu axes", sx.rank, sy.rank);
     struct wml_nn_shape s = broadcast(&sx, sx.rank - 2, &sy, sy.rank - 2);
+    for (size_t i = 3; i <= sx.rank && i <= sy.rank; i++)
+        if (!fits(sx.at[sx.rank - i], sy.at[sy.rank - i])) return wml_nn_misfit(b, "MatMul", &sx, &sy);
     s.at[s.rank++] = sx.at[sx.rank - 2];
     s.at[s.rank++] = sy.at[sy.rank - 1];
     const int64_t k = sx.at[sx.rank - 1].size, k2 = sy.at[sy.rank - 2].size;
-    if (k >= 0 && k2 >= 0 && k != k2)
-        return wml_nn_fail(b, WML_E_FORMAT, "a product in '%.*s' of %lld columns by %lld rows",
-                           WML_ARG(b->scope[b->depth ? b->depth - 1 : 0].name), (long long)k, (long long)k2);
+    if (k >= 0 && k2 >= 0 && k != k2) return wml_nn_misfit(b, "MatMul", &sx, &sy);
     return one(b, "MatMul", WML_VALUES(x, y), wml_value_elem(x), &s);
 }
 
 struct wml_value *wml_nn_gemm(struct wml_nn *b, struct wml_value *x, struct wml_value *y, struct wml_value *bias, bool trans_y)
 {
     if (b->failed || !x || !y) return NULL;
-    const struct wml_nn_shape s = {2, {wml_nn_axis(x, 0), wml_nn_axis(y, trans_y ? 0 : 1)}};
+    const struct wml_nn_shape s = {2, {wml_nn_axis(x, 0), wml_nn_axis(y, trans_y ? 0 : 1)}}, sx = wml_nn_shape(x), sy = wml_nn_shape(y);
+    const int64_t k = sx.at[1].size, k2 = sy.at[trans_y ? 1 : 0].size;
+    if (sx.rank != 2 || sy.rank != 2 || (k >= 0 && k2 >= 0 && k != k2)) return wml_nn_misfit(b, "Gemm", &sx, &sy);
     struct wml_node *n = wml_nn_node(b, "", "Gemm", bias ? 3 : 2, (struct wml_value *[]){x, y, bias});
     if (trans_y) wml_attr_set_int(n, "transB", 1);
     return wml_nn_out(b, n, wml_value_elem(x), &s);

@@ -47,7 +47,7 @@ const struct wml_weight *wml_nn_find(struct wml_nn *b, const char *name)
 bool wml_nn_has(struct wml_nn *b, const char *name)
 {
     if (b->sketch) return strcmp(name, "bias") == 0;
-    return wml_nn_find(b, name) != NULL;
+    return wml_nn_find(b, name) || (!b->failed && b->w && wml_weights_would_have(b->w, full_name(b, name)));
 }
 
 static const struct wml_weight *made_up(struct wml_nn *b, const char *name, size_t rank, const int64_t *dims)
@@ -90,6 +90,7 @@ const struct wml_weight *wml_nn_need(struct wml_nn *b, const char *name, size_t 
     const struct wml_weight *w = wml_nn_find(b, name);
     if (!w) {
         const struct wml_str full = full_name(b, name);
+        if (b->w && (w = wml_weights_make(b->w, full, rank, dims)) != NULL) return w;
         wml_nn_fail(b, WML_E_NOT_FOUND, "the checkpoint has no weight '%.*s'", WML_ARG(full));
         return wml_nn_hint(b, "it may be of another task: see the architectures in config.json, and --task");
     }
@@ -232,8 +233,9 @@ struct wml_value *wml_nn_normed(struct wml_nn *b, const struct wml_weight *direc
     if (!want)
         return wml_nn_fail(b, WML_E_FORMAT, "weight '%.*s' does not hold the lengths of '%.*s'", WML_ARG(length->name), WML_ARG(direction->name));
     for (size_t i = axis + 1; i < direction->rank; i++) tail *= (size_t)direction->dims[i];
-    double *is = WML_NEW_ARRAY(&b->m->arena, double, (size_t)along);
-    float *scale = WML_NEW_ARRAY(&b->m->arena, float, (size_t)along);
+    double *is = wml_nn_room(b, "norm", sizeof *is, WML_DIMS(along));
+    float *scale = wml_nn_room(b, "norm", sizeof *scale, WML_DIMS(along));
+    if (!is || !scale) return NULL;
     slice_lengths(direction, (size_t)along, tail, is);
     for (int64_t i = 0; i < along; i++) scale[i] = (float)(want[i] / is[i]);
     return wml_nn_scaled(b, direction, axis, scale);
@@ -250,26 +252,12 @@ struct wml_value *wml_nn_reshaped(struct wml_nn *b, const struct wml_weight *w, 
     return v;
 }
 
-/* Of a sketch's weight; SIZE_MAX: too many. */
-static size_t elements(const struct wml_weight *w)
-{
-    size_t n = 1;
-    for (size_t i = 0; i < w->rank; i++) {
-        if (w->dims[i] && n > (SIZE_MAX >> 1) / (size_t)w->dims[i]) return SIZE_MAX;
-        n *= (size_t)w->dims[i];
-    }
-    return n;
-}
-
 const float *wml_nn_read(struct wml_nn *b, const struct wml_weight *w)
 {
     if (b->failed || !w) return NULL;
     const unsigned bits = wml_dtype_info(w->dtype)->bits;
-    const size_t n = b->sketch ? elements(w) : bits >= 8 ? w->bytes.len / (bits / 8) : 0;
-    if (n > ((size_t)1 << 26) - b->made_up) return wml_nn_fail(b, WML_E_UNSUPPORTED, "weight '%.*s' is too large", WML_ARG(w->name));
-    float *out = wml_arena_alloc(&b->m->arena, (n ? n : 1) * sizeof *out);
-    if (b->sketch) b->made_up += n;
-    if (b->sketch) memset(out, 0, n * sizeof *out);
-    else wml_nn_to_float(w->dtype, w->bytes.ptr, n, out);
+    const size_t n = bits >= 8 ? w->bytes.len / (bits / 8) : 0;
+    float *out = wml_nn_room(b, w->name.ptr, sizeof *out, w->rank, w->dims);
+    if (out && !b->sketch) wml_nn_to_float(w->dtype, w->bytes.ptr, n, out);
     return out;
 }

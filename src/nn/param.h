@@ -34,7 +34,7 @@ struct wml_value *wml_nn_normed(struct wml_nn *b, const struct wml_weight *direc
 /* The same elements in another shape. */
 struct wml_value *wml_nn_reshaped(struct wml_nn *b, const struct wml_weight *w, size_t rank, const int64_t *dims);
 
-/* Elements as floats in the model's arena, for what is computed at build time (tables, folded scales): at most 1 << 26. */
+/* Elements as floats (wml_nn_room), for what is computed at build time: tables, folded scales. */
 const float *wml_nn_read(struct wml_nn *b, const struct wml_weight *w);
 
 #endif

@@ -37,7 +37,8 @@ static float *by_distance(struct wml_nn *b, const struct wml_weight *table, cons
     const int64_t rows = table->dims[turned], heads = table->dims[!turned], n = 2 * reach + 1;
     const float *t = buckets_fit(b, rows, how) ? wml_nn_read(b, table) : NULL;
     if (!t) return NULL;
-    float *out = WML_NEW_ARRAY(&b->m->arena, float, (size_t)(heads * n));
+    float *out = wml_nn_room(b, "relative positions", sizeof *out, WML_DIMS(heads, n));
+    if (!out) return NULL;
     for (int64_t i = 0; i < n; i++) {
         const int64_t row = wml_nn_bucket(how, i - reach);
         for (int64_t h = 0; h < heads; h++) out[h * n + i] = turned ? t[h * rows + row] : t[row * heads + h];
@@ -50,7 +51,8 @@ static struct wml_value *fixed_bias(struct wml_nn *b, const struct wml_weight *t
     const float *d = by_distance(b, table, how, false, n - 1);
     if (!d) return NULL;
     const int64_t dims[4] = {1, table->dims[1], n, n}, wide = 2 * n - 1;
-    float *out = WML_NEW_ARRAY(&b->m->arena, float, (size_t)(dims[1] * n * n));
+    float *out = wml_nn_room(b, "relative positions", sizeof *out, WML_DIMS(dims[1], n, n));
+    if (!out) return NULL;
     for (int64_t h = 0; h < dims[1]; h++)
         for (int64_t q = 0; q < n; q++) memcpy(out + (h * n + q) * n, d + h * wide + n - 1 - q, (size_t)n * sizeof *out);
     return wml_nn_const(b, "relative_bias", WML_F32, 4, dims, out);
@@ -63,7 +65,8 @@ struct wml_value *wml_nn_bucket_last_row(struct wml_nn *b, const struct wml_weig
     const float *d = by_distance(b, table, how, false, n - 1);
     if (!d) return NULL;
     const int64_t dims[4] = {1, table->dims[1], 1, n}, wide = 2 * n - 1;
-    float *out = WML_NEW_ARRAY(&b->m->arena, float, (size_t)(dims[1] * n));
+    float *out = wml_nn_room(b, "relative positions", sizeof *out, WML_DIMS(dims[1], n));
+    if (!out) return NULL;
     for (int64_t h = 0; h < dims[1]; h++) memcpy(out + h * n, d + h * wide, (size_t)n * sizeof *out);
     return wml_nn_const(b, "relative_bias", WML_F32, 4, dims, out);
 }
@@ -137,8 +140,8 @@ struct wml_value *wml_nn_distance_rows(struct wml_nn *b, struct wml_value *ids, 
     if (b->failed || !ids) return NULL;
     const struct wml_axis n = wml_nn_axis(ids, 1);
     const int64_t most = n.size >= 0 ? n.size : max, count = 2 * most;
-    if (most > 1 << 22) return wml_nn_fail(b, WML_E_UNSUPPORTED, "relative positions for %lld tokens", (long long)most);
-    int64_t *at = WML_NEW_ARRAY(&b->m->arena, int64_t, (size_t)count);
+    int64_t *at = wml_nn_room(b, "relative positions", sizeof *at, WML_DIMS(count));
+    if (!at) return NULL;
     for (int64_t i = 0; i < count; i++) at[i] = row(arg, i - most + 1);
     struct wml_value *v = wml_nn_const(b, "distances", WML_I64, 1, &count, at);
     if (n.size >= 0) return v;

@@ -20,7 +20,8 @@ static double turned(const struct wml_nn_rope *r, int64_t position, int64_t i, b
 /* [rows, size] */
 static struct wml_value *table(struct wml_nn *b, const struct wml_nn_rope *r, int64_t rows, bool sine)
 {
-    float *t = wml_arena_alloc(&b->m->arena, wml_array_size((size_t)(rows * r->size), sizeof *t));
+    float *t = wml_nn_room(b, "rotary positions", sizeof *t, WML_DIMS(rows, r->size));
+    if (!t) return NULL;
     for (int64_t p = 0; p < rows; p++)
         for (int64_t i = 0; i < r->size; i++) t[p * r->size + i] = (float)turned(r, p, i, sine);
     return wml_nn_const(b, sine ? "rotary.sin" : "rotary.cos", WML_F32, WML_DIMS(rows, r->size), t);
@@ -29,9 +30,8 @@ static struct wml_value *table(struct wml_nn *b, const struct wml_nn_rope *r, in
 struct wml_value *wml_nn_rope_rows(struct wml_nn *b, const struct wml_nn_rope *r, int64_t rows, bool sine, enum wml_dtype dtype)
 {
     const int64_t half = r->size / 2, dims[2] = {rows, half};
-    if (b->failed) return NULL;
-    if (rows < 1 || rows > 1 << 20) return wml_nn_fail(b, WML_E_UNSUPPORTED, "a table of %lld positions", (long long)rows);
-    unsigned char *t = wml_arena_alloc(&b->m->arena, wml_array_size((size_t)(rows * half), sizeof(float)));
+    unsigned char *t = wml_nn_room(b, "rotary positions", sizeof(float), WML_DIMS(rows, half));
+    if (!t) return NULL;
     for (int64_t p = 0; p < rows; p++)
         for (int64_t i = 0; i < half; i++) {
             const double v = turned(r, p, sine ? i + half : i, sine); /* the second half has the sine's own sign */

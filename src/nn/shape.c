@@ -29,6 +29,29 @@ bool wml_nn_is_fixed(const struct wml_value *v, int axis)
     return wml_nn_axis(v, axis).size >= 0;
 }
 
+static void print_sizes(struct wml_buf *out, const struct wml_nn_shape *s)
+{
+    wml_buf_char(out, '[');
+    for (size_t i = 0; i < s->rank; i++) {
+        if (s->at[i].size >= 0) wml_buf_fmt(out, "%s%" PRId64, i ? "," : "", s->at[i].size);
+        else wml_buf_fmt(out, "%s%.*s", i ? "," : "", WML_ARG(s->at[i].symbol.len ? s->at[i].symbol : WML_STR("?")));
+    }
+    wml_buf_char(out, ']');
+}
+
+void *wml_nn_misfit(struct wml_nn *b, const char *op, const struct wml_nn_shape *x, const struct wml_nn_shape *y)
+{
+    struct wml_buf sizes = {.max = 400};
+    const struct wml_str path = b->depth ? b->scope[b->depth - 1].path : WML_NO_STR;
+    print_sizes(&sizes, x);
+    wml_buf_cstr(&sizes, " and ");
+    print_sizes(&sizes, y);
+    wml_nn_fail(b, WML_E_FORMAT, "the sizes in '%.*s' do not fit: %s of %s", WML_ARG(path), op, wml_buf_text(&sizes));
+    wml_nn_hint(b, "numbers in config.json contradict each other, or the sizes given for inputs");
+    wml_buf_release(&sizes);
+    return NULL;
+}
+
 int64_t wml_nn_size(struct wml_nn *b, const struct wml_value *v, int axis, const char *what)
 {
     if (b->failed || !v) return 1;

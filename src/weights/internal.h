@@ -14,11 +14,13 @@ struct wml_weights {
     uint64_t bytes;
     const char *format;
     size_t owners;
+    const struct wml_weights_supposer *supposer; /* NULL: what is there was read */
     /* While an index is followed: name to the name of its shard (struct wml_str *), and the shard being read. */
     const struct wml_map *shard_of;
     struct wml_str shard;
 };
 
+struct wml_weights *wml_weights_blank(void); /* of one owner */
 /* Maps the file and reads it by its content. */
 bool wml_weights_add_file(struct wml_weights *w, const char *path, struct wml_err *err);
 /* Takes a copy of name and dims. Bytes must be as many as dims and type need: that is the reader's business. */

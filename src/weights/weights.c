@@ -64,7 +64,7 @@ static bool finish(struct wml_weights *w, bool ok, struct wml_weights **out)
     return ok;
 }
 
-static struct wml_weights *blank(void)
+struct wml_weights *wml_weights_blank(void)
 {
     struct wml_weights *w = wml_xcalloc(1, sizeof *w);
     w->owners = 1;
@@ -73,7 +73,7 @@ static struct wml_weights *blank(void)
 
 bool wml_weights_open(const char *path, struct wml_weights **out, struct wml_err *err)
 {
-    struct wml_weights *w = blank();
+    struct wml_weights *w = wml_weights_blank();
     struct wml_buf chosen = {0};
     bool ok = true;
     if (wml_dir_exists(path)) {
@@ -88,7 +88,7 @@ bool wml_weights_open(const char *path, struct wml_weights **out, struct wml_err
 
 bool wml_weights_parse(struct wml_span bytes, struct wml_weights **out, struct wml_err *err)
 {
-    struct wml_weights *w = blank();
+    struct wml_weights *w = wml_weights_blank();
     return finish(w, read_bytes(w, bytes, err), out);
 }
 

@@ -64,6 +64,21 @@ size_t wml_weights_len(const struct wml_weights *w);
 const struct wml_weight *wml_weights_at(const struct wml_weights *w, size_t i); /* i < len */
 uint64_t wml_weights_bytes(const struct wml_weights *w); /* of all tensors; what two names share counts twice */
 
+/* A checkpoint that is not there, for tools which have a config only: whatever a model needs comes to be when its shape is
+ * asked for, and then is in the set. `shape` chooses the dims that are -1, or refuses (NULL: those without -1 only). */
+struct wml_weights_supposer {
+    bool (*has)(void *arg, struct wml_str name); /* of tensors that a model can do without; NULL: none of them */
+    bool (*shape)(void *arg, struct wml_str name, size_t rank, int64_t *dims);
+    void *arg;
+    enum wml_dtype dtype;
+    struct wml_span bytes; /* every tensor takes what it needs from their start; longer ones are refused */
+};
+struct wml_weights *wml_weights_suppose(const struct wml_weights_supposer *s);
+/* Of any set: it has that name, or would have it. */
+bool wml_weights_would_have(const struct wml_weights *w, struct wml_str name);
+/* A new tensor of a supposed set, used; NULL: refused, of another set, or the name is there. */
+const struct wml_weight *wml_weights_make(struct wml_weights *w, struct wml_str name, size_t rank, const int64_t *dims);
+
 const char *wml_weights_format(const struct wml_weights *w); /* "safetensors", "PyTorch" */
 size_t wml_weights_n_files(const struct wml_weights *w);     /* an index does not count */
 const struct wml_weights_file *wml_weights_file(const struct wml_weights *w, size_t i);

@@ -2,6 +2,7 @@
 import json
 import os
 import shutil
+import time
 
 import ml_dtypes
 import numpy as np
@@ -170,6 +171,18 @@ def edited(tmp_path, name, **change):
 def test_absurd_configs_are_told(winml, tmp_path, change, says):
     r = winml("export", "-m", edited(tmp_path, "bert-fill-mask", **change), "-o", tmp_path / "m.onnx")
     assert r.code == 1 and says in r.err and not (tmp_path / "m.onnx").exists(), r.err
+    no_leftovers(tmp_path)
+
+
+@pytest.mark.parametrize("name, change, sizes, says", [
+    ("albert-fill-mask", {"num_hidden_layers": 1 << 24}, {}, "too many operators"),  # layers that share their weights
+    ("bert-fill-mask", {}, {"sequence_length": 1 << 24}, "positions"), ("t5", {"relative_attention_num_buckets": 1 << 24}, {}, "relative"),
+    ("qwen3", {}, {"max_cache_len": 1 << 23, "seq_len": 1 << 20}, "more than is computed"), ("swin", {"window_size": 1 << 20}, {}, "")])
+def test_a_small_checkpoint_does_not_ask_for_much(winml, tmp_path, name, change, sizes, says):
+    (tmp_path / "shape.json").write_text(json.dumps(sizes))
+    start = time.monotonic()
+    r = winml("export", "-m", edited(tmp_path, name, **change), "-o", tmp_path / "m.onnx", "--shape-config", tmp_path / "shape.json")
+    assert r.code in (1, 2) and says in r.err and time.monotonic() - start < 20, r.err
     no_leftovers(tmp_path)
 
 

@@ -212,6 +212,46 @@ static void test_other_files(void **state)
     assert_null(w);
 }
 
+static bool has_bias(void *arg, struct wml_str name)
+{
+    (void)arg;
+    return wml_str_ends(name, ".bias");
+}
+
+static bool of_three(void *arg, struct wml_str name, size_t rank, int64_t *dims)
+{
+    (void)arg;
+    for (size_t i = 0; i < rank; i++)
+        if (dims[i] < 0) dims[i] = 3;
+    return !wml_str_is(name, "never");
+}
+
+static void test_supposed(void **state)
+{
+    (void)state;
+    static const unsigned char zeros[64];
+    const int64_t dims[] = {2, -1}, large[] = {5, 7}, absurd[] = {INT64_MAX, INT64_MAX};
+    struct wml_weights *w = wml_weights_suppose(&(struct wml_weights_supposer){has_bias, of_three, NULL, WML_F16, {zeros, sizeof zeros}});
+    assert_true(wml_weights_would_have(w, WML_STR("a.bias")) && !wml_weights_would_have(w, WML_STR("a.weight")));
+    assert_null(wml_weights_find(w, WML_STR("a.bias"))); /* nobody has told its shape */
+    const struct wml_weight *t = wml_weights_make(w, WML_STR("a.weight"), 2, dims);
+    assert_true(t && t->used && t->rank == 2 && t->dims[0] == 2 && t->dims[1] == 3 && t->bytes.len == 12 && t->bytes.ptr == zeros);
+    assert_true(wml_weights_would_have(w, WML_STR("a.weight")) && wml_weights_find(w, WML_STR("a.weight")) == t);
+    assert_null(wml_weights_make(w, WML_STR("a.weight"), 2, dims)); /* there already */
+    assert_null(wml_weights_make(w, WML_STR("never"), 2, dims));
+    assert_null(wml_weights_make(w, WML_STR("large"), 2, large)); /* 70 bytes */
+    assert_null(wml_weights_make(w, WML_STR("absurd"), 2, absurd));
+    assert_int_equal(wml_weights_len(w), 1);
+    wml_weights_close(w);
+    struct wml_err err = {0};
+    struct wml_buf b = file_of(header, data, 9);
+    if (!wml_weights_parse(span_of(&b), &w, &err)) fail_msg("%s", err.msg);
+    assert_null(wml_weights_make(w, WML_STR("a"), 0, NULL)); /* what was read stays as it is */
+    assert_true(wml_weights_would_have(w, WML_STR("odd")) && !wml_weights_would_have(w, WML_STR("a")));
+    wml_weights_close(w);
+    wml_buf_release(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -221,6 +261,7 @@ int main(void)
         cmocka_unit_test(test_header_like_a_pickle),
         cmocka_unit_test(test_pickles),
         cmocka_unit_test(test_other_files),
+        cmocka_unit_test(test_supposed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
