@@ -2,7 +2,10 @@
 #include <stdlib.h>
 #include "nn/derive.h"
 
-enum { TILE = 32 };
+enum {
+    TILE = 32, /* a cache line of bfloat16 */
+    MOST_TURNED = 32 << 20,
+};
 
 struct job {
     struct wml_nn_recipe recipe;
@@ -18,7 +21,9 @@ void wml_nn_to_float(enum wml_dtype dtype, const unsigned char *from, size_t n, 
         memcpy(to, from, n * sizeof *to);
     } else if (dtype == WML_BF16) {
         for (size_t i = 0; i < n; i++) {
-            const uint32_t bits = (uint32_t)(from[2 * i] | from[2 * i + 1] << 8) << 16;
+            uint16_t high;
+            memcpy(&high, from + 2 * i, sizeof high);
+            const uint32_t bits = (uint32_t)high << 16;
             memcpy(to + i, &bits, sizeof bits);
         }
     } else if (dtype == WML_F16) {
@@ -28,15 +33,17 @@ void wml_nn_to_float(enum wml_dtype dtype, const unsigned char *from, size_t n, 
     }
 }
 
-/* Columns [from, to) of the source, which are rows of the result, tile by tile so that both sides stay in the cache. */
+/* Columns [from, to) of the source, which are rows of the result, in squares that the cache holds. */
 static void transpose_rows(const struct job *j, const unsigned char *src, size_t from, size_t to, float *out)
 {
-    float line[TILE];
+    float square[TILE][TILE];
     for (size_t c = from; c < to; c += TILE) {
         const size_t wide = to - c < TILE ? to - c : TILE;
-        for (size_t r = 0; r < j->rows; r++) {
-            wml_nn_to_float(j->dtype, src + (r * j->inner + c) * j->item, wide, line);
-            for (size_t k = 0; k < wide; k++) out[(c - from + k) * j->rows + r] = line[k];
+        for (size_t r = 0; r < j->rows; r += TILE) {
+            const size_t high = j->rows - r < TILE ? j->rows - r : TILE;
+            for (size_t i = 0; i < high; i++) wml_nn_to_float(j->dtype, src + ((r + i) * j->inner + c) * j->item, wide, square[i]);
+            for (size_t k = 0; k < wide; k++)
+                for (size_t i = 0; i < high; i++) out[(c - from + k) * j->rows + r + i] = square[i][k];
         }
     }
 }
@@ -55,7 +62,14 @@ static void transpose_matrices(const struct job *j, const unsigned char *src, si
 
 static void scale_elements(const struct job *j, size_t first, size_t n, float *out)
 {
-    for (size_t i = 0; i < n; i++) out[i] *= j->recipe.scale[(first + i) / j->tail % j->along];
+    while (n) { /* runs that have one scale */
+        const float by = j->recipe.scale[first / j->tail % j->along];
+        const size_t left = j->tail - first % j->tail, run = left < n ? left : n;
+        for (size_t i = 0; i < run; i++) out[i] *= by;
+        out += run;
+        first += run;
+        n -= run;
+    }
 }
 
 static void compute(const struct job *j, const unsigned char *src, size_t first, size_t count, float *to)
@@ -113,9 +127,9 @@ struct wml_tensor *wml_nn_derive(struct wml_nn *b, const struct wml_weight *w, s
         turned[rank - 2] = dims[rank - 1];
         turned[rank - 1] = dims[rank - 2];
         dims = turned;
-        /* whole rows of the result, about a mebibyte of them: each costs a walk over all rows of the source */
-        const size_t row = (j->rows ? j->rows : 1) * j->made, rows = row < 4 * (size_t)WML_CHUNK ? 4 * (size_t)WML_CHUNK / row : 1;
-        d->chunk = row * (rows > TILE ? rows / TILE * TILE : rows);
+        /* Whole rows of the result, whole squares where they are not too much: fewer cost as many walks over the source. */
+        const size_t row = (j->rows ? j->rows : 1) * j->made, rows = 4 * (size_t)WML_CHUNK / row;
+        d->chunk = row * (rows > TILE ? rows / TILE * TILE : row <= MOST_TURNED / TILE ? TILE : row < MOST_TURNED ? MOST_TURNED / row : 1);
     }
     return wml_tensor_derive(b->m, b->real, rank, dims, d);
 }

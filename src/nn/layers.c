@@ -154,6 +154,7 @@ static bool affine_of(struct wml_nn *b, const char *name, double eps, int64_t ch
 {
     wml_nn_enter_layer(b, "BatchNorm2d", "%s", name);
     const struct wml_weight *mean = wml_nn_need(b, "running_mean", WML_DIMS(channels));
+    if (mean) channels = mean->dims[0];
     const struct wml_weight *var = wml_nn_need(b, "running_var", WML_DIMS(channels));
     const struct wml_weight *gamma = wml_nn_has(b, "weight") ? wml_nn_need(b, "weight", WML_DIMS(channels)) : NULL;
     const struct wml_weight *beta = wml_nn_has(b, "bias") ? wml_nn_need(b, "bias", WML_DIMS(channels)) : NULL;

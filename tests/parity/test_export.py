@@ -215,3 +215,15 @@ def test_a_text_that_fills_up_is_found_nowhere(winml, tmp_path):
     feed["input_ids"][1, 0] = 0
     filled = s.run(["logits"], feed)[0]
     assert np.all(filled[..., 1] == np.finfo(np.float32).min) and np.array_equal(filled[..., 0], full[..., 0])
+
+
+def test_norms_of_several_sizes_are_refused(winml, tmp_path):
+    """Where only the weights tell how wide a layer is, they must agree."""
+    folder, name = tmp_path / "checkpoint", "model.backbone.conv_encoder.model.bn1.running_var"
+    shutil.copytree(f"{DATA}/detr-timm", folder)
+    weights = load_file(folder / "model.safetensors")
+    weights[name] = weights[name][:1].copy()
+    save_file(weights, folder / "model.safetensors")
+    r = winml("export", "-m", folder, "-o", tmp_path / "m.onnx")
+    assert r.code == 1 and "bn1.running_var' is [1], but the config makes it [64]" in r.err, r.err
+    assert os.listdir(tmp_path) == ["checkpoint"]
