@@ -113,3 +113,13 @@ def make(kind, folder):
             at -= f.write(numbers[: min(at, len(numbers))])
         f.flush()
         os.fsync(f.fileno())
+
+
+def replace_section(path, heading, text):
+    """Puts the text, which begins with the heading, into the page, in place of the section before."""
+    with open(path, encoding="utf-8") as f:
+        page = f.read()
+    before, _, after = page.partition(heading + "\n")
+    at = after.find("\n## ")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(before.rstrip("\n") + "\n\n" + text + (after[at:] if at >= 0 else ""))
