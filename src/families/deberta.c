@@ -11,7 +11,7 @@ struct own {
     int64_t span, head;      /* half of the table's rows; the size of a head */
     /* of the graph: */
     struct wml_value *mask, *alive; /* [batch, 1, n, n] as it is added, [batch, n, 1] of 1 and 0 */
-    struct wml_value *table, *to_key, *to_query; /* [1, 2 * span, hidden]; rows of distances */
+    struct wml_value *to_key, *to_query; /* [distances, hidden]: the vectors of the table for them */
 };
 
 /* The next word of "c2p|p2c"; empty at the end. */
@@ -102,12 +102,12 @@ static int64_t cut(const struct own *o, int64_t at)
 static int64_t row_to_key(const void *own, int64_t distance) { return cut(own, bucket_of(own, -distance)); }
 static int64_t row_to_query(const void *own, int64_t distance) { return cut(own, -bucket_of(own, -distance)); }
 
-/* x [batch, heads, n, size] against the vectors of its distances, which the layer `name` makes of the table. */
+/* x [batch, heads, n, size] against the vectors of its distances, which the layer `name` makes of those of the table. */
 static struct wml_value *distance_scores(struct wml_nn *b, const struct wml_bert *p, const char *name, struct wml_value *x,
-                                         struct wml_value *rows, struct wml_value *ids)
+                                         struct wml_value *distances, struct wml_value *ids)
 {
     const struct own *o = p->own;
-    struct wml_value *v = wml_nn_gather(b, wml_nn_linear(b, o->table, name, p->heads * o->head), rows, 1);
+    struct wml_value *v = wml_nn_linear(b, distances, name, p->heads * o->head);
     v = wml_nn_transpose(b, wml_nn_reshape(b, v, WML_DIMS(1, -1, p->heads, o->head)), "0231");
     return wml_nn_to_keys(b, wml_nn_matmul(b, x, v), ids);
 }
@@ -177,12 +177,11 @@ static struct wml_value *square_mask(struct wml_nn *b, struct wml_value *alive)
 static void distances(struct wml_nn *b, const struct wml_bert *p, const struct wml_text *t, struct own *o)
 {
     if (!o->relative) return;
-    const struct wml_weight *w = wml_nn_need(b, "rel_embeddings.weight", WML_DIMS(2 * o->span, p->hidden));
-    o->table = wml_nn_reshaped(b, w, WML_DIMS(1, 2 * o->span, p->hidden));
-    if (o->norm) o->table = wml_nn_layer_norm(b, o->table, "LayerNorm", p->eps);
+    struct wml_value *table = wml_nn_param(b, "rel_embeddings.weight", WML_DIMS(2 * o->span, p->hidden));
+    if (o->norm) table = wml_nn_layer_norm(b, table, "LayerNorm", p->eps);
     const int64_t longest = WML_MAX(p->positions, 2048); /* without a table of positions, texts may be longer */
-    if (o->c2p) o->to_key = wml_nn_distance_rows(b, t->ids, longest, row_to_key, o);
-    if (o->p2c) o->to_query = wml_nn_distance_rows(b, t->ids, longest, row_to_query, o);
+    if (o->c2p) o->to_key = wml_nn_gather(b, table, wml_nn_distance_rows(b, t->ids, longest, row_to_key, o), 0);
+    if (o->p2c) o->to_query = wml_nn_gather(b, table, wml_nn_distance_rows(b, t->ids, longest, row_to_query, o), 0);
 }
 
 /* A convolution beside the first layer: near words, without attention. */
