@@ -66,7 +66,7 @@ static bool write_model(struct wml_export_part *p, struct wml_err *err)
     const uint64_t verify = wml_now_ns();
     if (r->a->verify_against && !wml_export_verify(p, p->staged.path, err)) return false;
     p->seconds[WML_EXPORT_VERIFY] = since(verify);
-    return wml_staged_publish(&p->staged, err);
+    return true;
 }
 
 /* Inputs that the user speaks of and the model has not. */
@@ -81,6 +81,12 @@ static void tell_unknown(const struct wml_export_part *p)
     }
 }
 
+const char *wml_export_staged(const struct wml_export_part *p, const char *path)
+{
+    return wml_path_in(&p->run->arena, p->staged.stage, wml_arena_cstr(&p->run->arena, wml_path_name(wml_str(path))));
+}
+
+/* Everything but the final names. */
 static bool export_part(struct wml_export_part *p, struct wml_err *err)
 {
     struct wml_export_run *r = p->run;
@@ -96,7 +102,14 @@ static bool export_part(struct wml_export_part *p, struct wml_err *err)
     wml_time_utc(p->timestamp);
     if (!write_model(p, err)) return false;
     p->seconds[WML_EXPORT_TOTAL] = p->seconds[WML_EXPORT_OPEN] + since(start);
-    if (!wml_export_write_sidecar(p, err) || (r->a->with_report && !wml_export_write_markdown(p, err))) return false;
+    return wml_export_write_sidecar(p, err) && (!r->a->with_report || wml_export_write_markdown(p, err));
+}
+
+static bool publish_part(struct wml_export_part *p, struct wml_err *err)
+{
+    if (!wml_staged_publish(&p->staged, err) || !wml_file_rename(wml_export_staged(p, p->sidecar), p->sidecar, err) ||
+        (p->run->a->with_report && !wml_file_rename(wml_export_staged(p, p->markdown), p->markdown, err)))
+        return false;
     wml_export_report(p);
     return true;
 }
@@ -141,6 +154,7 @@ static bool list_parts(struct wml_export_run *r, struct wml_export_part *part, s
     return *n || no_part(r, err);
 }
 
+/* All of them appear, or none. */
 static bool export_parts(struct wml_export_run *r, struct wml_export_part *part, size_t n, double open_seconds, struct wml_err *err)
 {
     bool ok = true;
@@ -148,8 +162,8 @@ static bool export_parts(struct wml_export_run *r, struct wml_export_part *part,
     for (size_t i = 0; i < n && ok; i++) {
         part[i].seconds[WML_EXPORT_OPEN] = open_seconds;
         ok = wml_check_cancel(r->cx, err) && export_part(&part[i], err);
-        if (!ok && i) wml_log(r->cx, WML_LOG_WARN, "written before the failure, and left: %s", part[i - 1].path);
     }
+    for (size_t i = 0; i < n && ok; i++) ok = publish_part(&part[i], err);
     for (size_t i = 0; i < n; i++) {
         wml_staged_release(&part[i].staged, err);
         wml_model_free(part[i].made.model);

@@ -52,6 +52,8 @@ struct wml_export_part { /* one file */
 /* The files of --config, --export-config, --input-specs, --shape-config and --dynamic-axes into args and opts. */
 bool wml_export_read_specs(struct wml_export_run *r, struct wml_err *err);
 void wml_export_count(struct wml_export_part *p);
+/* Where a file that will be beside the model is until then. */
+const char *wml_export_staged(const struct wml_export_part *p, const char *path);
 bool wml_export_write_sidecar(const struct wml_export_part *p, struct wml_err *err);
 bool wml_export_write_markdown(const struct wml_export_part *p, struct wml_err *err);
 /* Runs the written file on the CPU with the reference's inputs. WML_E_VERIFY: outputs differ. */

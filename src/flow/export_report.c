@@ -214,7 +214,7 @@ bool wml_export_write_markdown(const struct wml_export_part *p, struct wml_err *
     markdown_modules(p, &b);
     markdown_nodes(p, &b);
     markdown_summary(p, &b);
-    const bool ok = wml_file_write(p->markdown, wml_buf_view(&b), err);
+    const bool ok = wml_file_write(wml_export_staged(p, p->markdown), wml_buf_view(&b), err);
     wml_buf_release(&b);
     return ok;
 }

@@ -305,7 +305,7 @@ bool wml_export_write_sidecar(const struct wml_export_part *p, struct wml_err *e
     put_statistics(&j, p);
     wml_json_end(&j, '}');
     wml_buf_char(&text, '\n');
-    const bool ok = wml_file_write(p->sidecar, wml_buf_view(&text), err);
+    const bool ok = wml_file_write(wml_export_staged(p, p->sidecar), wml_buf_view(&text), err);
     wml_buf_release(&text);
     return ok;
 }

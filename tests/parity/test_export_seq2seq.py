@@ -1,12 +1,15 @@
 """winml export of encoder-decoders: two models, the second run token by token with a cache, against whole texts of transformers."""
 import json
 import os
+import resource
+import subprocess
 
 import numpy as np
 import onnx
 import pytest
 
 import exported
+from conftest import WINML
 from exported import DATA, TOLERANCE, TYPES, is_whole_text, reference, session
 
 WHOLE = [n for n in sorted(os.listdir(DATA)) if is_whole_text(n)]
@@ -150,3 +153,12 @@ def test_the_task_and_its_files(winml, tmp_path, name, task, parts):
     r = winml("export", "-m", f"{DATA}/{name}", "-o", tmp_path / "m.onnx", "-f", "json")
     assert r.code == 0, r.err
     assert r.json["task"] == task and len(list(tmp_path.glob("*.onnx"))) == parts
+
+
+def test_all_parts_or_none(tmp_path):
+    """The decoder does not fit where the encoder does."""
+    small = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, 150_000))
+    p = subprocess.run([WINML, "export", "-m", f"{DATA}/t5", "-o", tmp_path / "m.onnx"], preexec_fn=small, restore_signals=False,
+                       capture_output=True, text=True)
+    assert p.returncode == 1 and "m_decoder.onnx" in p.stderr, p.stderr
+    assert os.listdir(tmp_path) == []
