@@ -2,7 +2,7 @@
 #include "ep/internal.h"
 
 static const struct wml_pair no_options[] = {{NULL, NULL}};
-static const struct wml_ep_device devices[] = {{WML_DEVICE_CPU, no_options, NULL}};
+static const struct wml_ep_device devices[] = {{.type = WML_DEVICE_CPU, .defaults = no_options}};
 static const char *const aliases[] = {"cpu", NULL};
 
 const struct wml_ep wml_ep_cpu = {

@@ -10,7 +10,7 @@ enum wml_trace_kind { WML_TRACE_ORT, WML_TRACE_QNN_CSV, WML_TRACE_OPENVINO };
 struct wml_ep_device { /* one kind of device of an EP */
     enum wml_device_type type;
     const struct wml_pair *defaults; /* provider options that are always set; {0} ends */
-    const struct wml_pair *compile;  /* further ones for compiling; {0} ends; NULL: none */
+    const struct wml_pair *compile, *exact; /* further ones for compiling; for float32 as float32; {0} ends; NULL: none */
 };
 
 struct wml_ep {
@@ -88,7 +88,7 @@ struct wml_target_spec {           /* zero: auto */
     const char *device;            /* "npu", "gpu", "cpu", "auto" or NULL; "gpu:1" picks the second */
     const struct wml_pair *option; /* typed provider options; they win over defaults */
     size_t n_options;
-    bool for_compile;
+    bool for_compile, exact; /* exact: an EP that may take floats as shorter ones by itself is told not to */
 };
 /* Checks without loading anything: syntax, known names, the EP offers that kind of device, it can compile
  * when for_compile. *ep is NULL when it is to be chosen automatically. WML_E_USAGE, WML_E_NOT_FOUND. */

@@ -18,10 +18,15 @@ static const struct wml_pair npu_defaults[] = {
                     "\"NPU_QDQ_OPTIMIZATION\":\"YES\",\"NPU_TURBO\":\"YES\"}}"},
     {NULL, NULL},
 };
+/* Where the processor has matrix units for bfloat16, its CPU plugin rounds float32 models to that: three digits. */
+static const struct wml_pair cpu_exact[] = {
+    {"load_config", "{\"CPU\":{\"INFERENCE_PRECISION_HINT\":\"f32\"}}"},
+    {NULL, NULL},
+};
 static const struct wml_ep_device devices[] = {
-    {WML_DEVICE_NPU, npu_defaults, NULL},
-    {WML_DEVICE_GPU, no_options, NULL},
-    {WML_DEVICE_CPU, no_options, NULL},
+    {.type = WML_DEVICE_NPU, .defaults = npu_defaults},
+    {.type = WML_DEVICE_GPU, .defaults = no_options},
+    {.type = WML_DEVICE_CPU, .defaults = no_options, .exact = cpu_exact},
 };
 static const char *const aliases[] = {"openvino", NULL};
 static const char *const libraries[] = {WML_EP_FILE("onnxruntime_providers_openvino_plugin"), NULL};

@@ -48,8 +48,8 @@ static const struct wml_pair stage_options[] = {
 };
 static const struct wml_ep_stage stage = {stage_options, .intra_threads = 2, .inter_threads = 1};
 static const struct wml_ep_device devices[] = {
-    {WML_DEVICE_NPU, npu_defaults, NULL},
-    {WML_DEVICE_GPU, no_options, NULL},
+    {.type = WML_DEVICE_NPU, .defaults = npu_defaults},
+    {.type = WML_DEVICE_GPU, .defaults = no_options},
 };
 static const char *const aliases[] = {"qnn", NULL};
 static const char *const libraries[] = {WML_EP_FILE("onnxruntime_providers_qnn"), NULL};

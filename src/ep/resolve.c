@@ -79,11 +79,13 @@ static void merge_options(struct search *s, const struct wml_ep_device *row, con
     struct wml_target *t = s->out;
     const struct wml_pair *defaults = row ? row->defaults : NULL;
     const struct wml_pair *compile = row && s->spec->for_compile ? row->compile : NULL;
-    size_t cap = count(defaults) + count(compile) + n_adopted + s->spec->n_options;
+    const struct wml_pair *exact = row && s->spec->exact ? row->exact : NULL;
+    size_t cap = count(defaults) + count(compile) + count(exact) + n_adopted + s->spec->n_options;
     bool typed_backend = wml_pair_find(s->spec->option, s->spec->n_options, "backend_type") != NULL;
     t->option = WML_NEW_ARRAY(&t->arena, struct wml_pair, cap + 1);
     for (size_t i = 0; i < count(defaults); i++) set_option(t, cap, defaults[i].key, defaults[i].value);
     for (size_t i = 0; i < count(compile); i++) set_option(t, cap, compile[i].key, compile[i].value);
+    for (size_t i = 0; i < count(exact); i++) set_option(t, cap, exact[i].key, exact[i].value);
     for (size_t i = 0; i < n_adopted; i++) /* the two name one thing: what was typed wins */
         if (!typed_backend || strcmp(adopted[i].key, "backend_path"))
             set_option(t, cap, adopted[i].key, adopted[i].value);

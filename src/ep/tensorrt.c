@@ -2,7 +2,7 @@
 #include "ep/internal.h"
 
 static const struct wml_pair no_options[] = {{NULL, NULL}};
-static const struct wml_ep_device devices[] = {{WML_DEVICE_GPU, no_options, NULL}};
+static const struct wml_ep_device devices[] = {{.type = WML_DEVICE_GPU, .defaults = no_options}};
 static const char *const aliases[] = {"tensorrt", NULL};
 
 const struct wml_ep wml_ep_tensorrt = {

@@ -10,7 +10,7 @@ static const struct wml_pair stage_options[] = {
     {NULL, NULL},
 };
 static const struct wml_ep_stage stage = {stage_options, .intra_threads = 8, .inter_threads = 1};
-static const struct wml_ep_device devices[] = {{WML_DEVICE_NPU, no_options, NULL}};
+static const struct wml_ep_device devices[] = {{.type = WML_DEVICE_NPU, .defaults = no_options}};
 static const char *const aliases[] = {"vitisai", NULL};
 static const char *const libraries[] = {WML_EP_FILE("onnxruntime_providers_vitisai"), NULL};
 

@@ -16,7 +16,7 @@ static bool adopt(const struct wml_ort_device *d, enum wml_device_type want, con
 
 static const struct wml_pair no_options[] = {{NULL, NULL}};
 static const struct wml_ep_stage stage = {no_options, .intra_threads = 1, .inter_threads = 1};
-static const struct wml_ep_device devices[] = {{WML_DEVICE_NPU, no_options, NULL}};
+static const struct wml_ep_device devices[] = {{.type = WML_DEVICE_NPU, .defaults = no_options}};
 static const char *const aliases[] = {"vnpu", NULL};
 static const char *const libraries[] = {WML_EP_FILE("winml_virtual_npu"), NULL};
 

@@ -33,6 +33,7 @@ static const struct wml_genai_target *find(struct wml_genai_run *r, const char *
     t.ep = wml_ep_find(wml_json_get_str(target_in(t.doc), "ep"));
     t.name = t.ep ? wml_bundle_provider_name(t.ep) : wml_arena_cstr(&r->arena, wml_json_get_str(target_in(t.doc), "ep"));
     if (t.ep) t.spec.ep = ep && strchr(ep, '@') ? ep : t.ep->name;
+    if (!device) t.spec.device = wml_arena_cstr(&r->arena, wml_json_get_str(target_in(t.doc), "device"));
     WML_PUSH(&r->target, t);
     return &r->target.at[r->target.len - 1];
 }

@@ -13,6 +13,8 @@ void wml_target_spec_put(struct wml_json *j, const struct wml_target_spec *s)
     wml_json_put_cstr(j, s->device);
     wml_json_key(j, "compile");
     wml_json_put_bool(j, s->for_compile);
+    wml_json_key(j, "exact");
+    wml_json_put_bool(j, s->exact);
     wml_json_key(j, "options");
     wml_json_put_pairs(j, s->option, s->n_options);
     wml_json_end(j, '}');
@@ -28,6 +30,7 @@ void wml_target_spec_get(const struct wml_json_val *request, struct wml_arena *a
     if (ep.len) out->ep = wml_arena_cstr(arena, ep);
     if (device.len) out->device = wml_arena_cstr(arena, device);
     out->for_compile = wml_json_get_bool(t, "compile", false);
+    out->exact = wml_json_get_bool(t, "exact", false);
     out->n_options = wml_json_pairs(wml_json_get(t, "options"), arena, &pair);
     out->option = pair;
 }
