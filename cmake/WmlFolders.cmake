@@ -1,8 +1,8 @@
-# wml_folder(NAME DEPENDS folder... EXTERNAL target...): the library wml_NAME from src/NAME/*.c,
+# wml_folder(NAME DEPENDS folder... EXTERNAL target...): the library wml_NAME from src/NAME/*.c and src/NAME/*/*.c,
 # taking x_posix.c or x_win.c by system. A folder without sources yet becomes an interface library.
 function(wml_folder name)
     cmake_parse_arguments(arg "" "" "DEPENDS;EXTERNAL" ${ARGN})
-    file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.c)
+    file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.c ${CMAKE_SOURCE_DIR}/src/${name}/*/*.c)
     if(WIN32)
         list(FILTER sources EXCLUDE REGEX "_posix\\.c$")
     else()

@@ -2,7 +2,7 @@
  * reach a ratio of signal to noise on the samples.
  *
  * What shares a scale is raised together: a part. Every part is weighed by the noise it makes at the outputs when it alone is
- * quantised and all else is float (flow/mixed_noise.h): one run per part and sample. Noise of parts adds up, near enough, so
+ * quantised and all else is float (flow/quantize/mixed_noise.h): one run per part and sample. Noise of parts adds up, near enough, so
  * that the order in which they are raised, and about how many, can be computed; how many really must is found by bisection
  * over that list, where every step quantises and runs the model. A part that is raised takes the nodes that make and
  * read it into 16 bits, with conversions at the borders (quant/overrides.h). */

@@ -2,7 +2,7 @@
  *
  * Arrays of .npz and .npy files carry a leading axis of samples: [n, ...shape of the input]. Where an array has just
  * the input's rank, its first axis is that of samples, cut into pieces of the model's batch. A folder of .npz files
- * is taken file by file, sorted by name. Texts: flow/samples_text.h, pictures: flow/samples_images.h. */
+ * is taken file by file, sorted by name. Texts: flow/samples_text.h, pictures: flow/samples/images.h. */
 #ifndef WML_FLOW_SAMPLES_H
 #define WML_FLOW_SAMPLES_H
 
