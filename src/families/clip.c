@@ -36,11 +36,17 @@ static struct wml_value *text(struct wml_family_job *j, const struct wml_clip *p
     return wml_nn_linear(b, pooled, "text_projection", p->projection);
 }
 
-static struct wml_value *vision(struct wml_nn *b, const struct wml_clip *p, struct wml_value *pixels, struct wml_value **hidden)
+/* Every token of a picture; stays in the scope "vision_model". */
+static struct wml_value *places(struct wml_nn *b, const struct wml_clip *p, struct wml_value *pixels)
 {
     wml_nn_enter(b, "*VisionTransformer", "vision_model");
     struct wml_value *x = wml_clip_patches(b, p, pixels, true);
-    x = wml_clip_encoder(b, p, wml_nn_layer_norm(b, x, "pre_layrnorm", p->eps), NULL); /* so spelled in every checkpoint */
+    return wml_clip_encoder(b, p, wml_nn_layer_norm(b, x, "pre_layrnorm", p->eps), NULL); /* so spelled in every checkpoint */
+}
+
+static struct wml_value *vision(struct wml_nn *b, const struct wml_clip *p, struct wml_value *pixels, struct wml_value **hidden)
+{
+    struct wml_value *x = places(b, p, pixels);
     struct wml_value *pooled = wml_nn_layer_norm(b, wml_nn_pick(b, x, 1, 0), "post_layernorm", p->eps);
     wml_nn_leave(b);
     if (hidden) *hidden = x;
@@ -78,12 +84,24 @@ static void fit(struct wml_family_job *j)
     wml_nn_output(b, "image_embeds", image);
 }
 
+/* The tower of pictures with a linear layer over the mean of its places. */
+static void classification(struct wml_family_job *j)
+{
+    struct wml_nn *b = j->nn;
+    const struct wml_clip p = wml_clip_params(j, wml_clip_config(j, false), "quick_gelu", 1e-5);
+    struct wml_value *x = places(b, &p, wml_clip_pixels(j, &p));
+    wml_nn_leave(b);
+    x = wml_nn_reduce(b, "ReduceMean", wml_nn_slice(b, x, 1, 1, INT64_MAX), WML_DIMS(1), false);
+    wml_nn_output(b, "logits", wml_nn_linear(b, x, "classifier", wml_cfg_labels(j, j->cfg)));
+}
+
 static const struct wml_family_type types[] = {
     {"clip", "CLIP", NULL}, {"clip_text_model", "CLIP", NULL}, {"clip_vision_model", "CLIP", NULL}, {NULL, NULL, NULL}};
 static const struct wml_family_task tasks[] = {
     {"feature-extraction", "=CLIPTextModelWithProjection", features},
     {"image-feature-extraction", "=CLIPVisionModelWithProjection", features},
     {"zero-shot-image-classification", "Model", fit},
+    {"image-classification", "ForImageClassification", classification},
     {NULL, NULL, NULL},
 };
 static const struct wml_family_composite composites[] = {

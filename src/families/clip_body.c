@@ -76,7 +76,7 @@ static struct wml_value *positions(struct wml_nn *b, const struct wml_clip *p, i
     const int64_t stored[2] = {p->image[0] / p->patch, p->image[1] / p->patch}, now = grid[0] * grid[1];
     const struct wml_weight *w = wml_nn_need(b, "position_embedding.weight", WML_DIMS(front + stored[0] * stored[1], p->hidden));
     if (stored[0] == grid[0] && stored[1] == grid[1]) return wml_nn_param_of(b, w);
-    const float *all = wml_nn_resize_places(b, wml_nn_read(b, w), front, 0, stored, grid, p->hidden);
+    const float *all = wml_nn_resize_places(b, wml_nn_read(b, w), front, 0, stored, grid, p->hidden, WML_NN_BICUBIC);
     if (!all) return NULL;
     return wml_nn_const(b, "position_embedding.resized", WML_F32, WML_DIMS(front + now, p->hidden), all);
 }

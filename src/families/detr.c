@@ -7,6 +7,7 @@
 struct params {
     int64_t hidden, queries, layers[2], heads[2], inner[2]; /* of encoder, decoder */
     bool before;                                            /* norms before the parts */
+    bool each;                                              /* the decoder's norm comes after each of its layers, too */
     struct wml_str act;
 };
 
@@ -18,7 +19,8 @@ static struct params params_of(struct wml_family_job *j)
         .layers = {wml_cfg_size(j, c, "encoder_layers", 6), wml_cfg_size(j, c, "decoder_layers", 6)},
         .heads = {wml_cfg_size(j, c, "encoder_attention_heads", 8), wml_cfg_size(j, c, "decoder_attention_heads", 8)},
         .inner = {wml_cfg_size(j, c, "encoder_ffn_dim", 2048), wml_cfg_size(j, c, "decoder_ffn_dim", 2048)},
-        .before = strcmp(j->type->model_type, "table-transformer") == 0, .act = wml_cfg_str(j, c, "activation_function", "relu")};
+        .before = strcmp(j->type->model_type, "table-transformer") == 0,
+        .each = wml_json_get_bool(c, "auxiliary_loss", false), .act = wml_cfg_str(j, c, "activation_function", "relu")};
 }
 
 /* ---------------------------------------------------------------- positions */
@@ -156,7 +158,10 @@ static struct wml_value *body(struct wml_family_job *j, const struct params *p, 
     if (!none) return NULL;
     struct wml_value *y = wml_nn_const(b, "queries", WML_F32, WML_DIMS(1, p->queries, p->hidden), none); /* they start as nothing */
     wml_nn_enter(b, "*Decoder", "decoder");
-    for (size_t i = 0; i < (size_t)p->layers[1] && wml_nn_ok(b); i++) y = decoder_layer(b, p, i, y, at, x, places);
+    for (size_t i = 0; i < (size_t)p->layers[1] && wml_nn_ok(b); i++) {
+        y = decoder_layer(b, p, i, y, at, x, places);
+        if (p->each) y = wml_nn_layer_norm(b, y, "layernorm", 1e-5);
+    }
     y = wml_nn_layer_norm(b, y, "layernorm", 1e-5);
     wml_nn_leave(b);
     return y;

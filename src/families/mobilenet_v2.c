@@ -23,9 +23,9 @@ static struct params params_of(struct wml_family_job *j)
         .eps = wml_cfg_num(j, c, "layer_norm_eps", 1e-3), .act = wml_cfg_str(j, c, "hidden_act", "relu6")};
 }
 
-static int64_t width(const struct params *p, int64_t channels)
+static int64_t width(const struct params *p, int64_t channels, double times)
 {
-    return wml_mobilenet_width((double)channels * p->times, p->divisor, p->least);
+    return wml_mobilenet_width((double)channels * times, p->divisor, p->least);
 }
 
 static struct wml_mobilenet_conv conv_of(const struct params *p, int64_t out, int64_t kernel, int64_t stride, int64_t dilation)
@@ -36,7 +36,7 @@ static struct wml_mobilenet_conv conv_of(const struct params *p, int64_t out, in
 
 static struct wml_value *stem(struct wml_nn *b, const struct params *p, struct wml_value *x)
 {
-    const int64_t wide = width(p, 32);
+    const int64_t wide = width(p, 32, p->times);
     wml_nn_enter(b, "*Stem", "conv_stem");
     struct wml_mobilenet_conv c = conv_of(p, wide, 3, 2, 1);
     c.depthwise = false;
@@ -47,7 +47,7 @@ static struct wml_value *stem(struct wml_nn *b, const struct params *p, struct w
     }
     c = conv_of(p, wide, 3, 1, 1);
     x = wml_mobilenet_conv(b, x, "conv_3x3", &c);
-    c = conv_of(p, width(p, 16), 1, 1, 1);
+    c = conv_of(p, width(p, 16, p->times), 1, 1, 1);
     c.act = WML_STR("");
     x = wml_mobilenet_conv(b, x, "reduce_1x1", &c);
     wml_nn_leave(b);
@@ -58,7 +58,7 @@ static struct wml_value *block(struct wml_nn *b, const struct params *p, size_t 
                                int64_t dilation)
 {
     const int64_t in = wml_nn_size(b, x, 1, "the channels of an image");
-    const int64_t wide = wml_mobilenet_width((double)(int64_t)((double)in * p->expand + 0.5), p->divisor, p->least);
+    const int64_t wide = width(p, in, p->expand);
     wml_nn_enter(b, "*InvertedResidual", "layer.%zu", i);
     struct wml_mobilenet_conv c = conv_of(p, wide, 1, 1, 1);
     struct wml_value *y = wml_mobilenet_conv(b, x, "expand_1x1", &c);
@@ -86,9 +86,9 @@ static struct wml_value *body(struct wml_nn *b, const struct params *p, struct w
         } else {
             at *= stride;
         }
-        x = block(b, p, i, x, width(p, channels[i]), stride, now);
+        x = block(b, p, i, x, width(p, channels[i], p->times), stride, now);
     }
-    const int64_t end = p->fine && p->times < 1 ? 1280 : width(p, 1280);
+    const int64_t end = p->fine && p->times < 1 ? 1280 : width(p, 1280, p->times);
     struct wml_mobilenet_conv c = conv_of(p, end, 1, 1, 1);
     return last ? wml_mobilenet_conv(b, x, "conv_1x1", &c) : x;
 }

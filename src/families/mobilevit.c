@@ -1,5 +1,5 @@
 /* families/mobilevit.c - MobileViT (Mehta, Rastegari 2021): the convolutions of MobileNetV2, and in the small pictures a
- * transformer over places that lie a patch apart. */
+ * transformer over places that lie a patch apart; with a DeepLabV3 head (Chen et al. 2017) for segmentation. */
 #include "families/mobilenet.h"
 #include "families/vit_body.h"
 
@@ -34,7 +34,7 @@ static struct wml_value *residual(struct wml_nn *b, const struct params *p, cons
                                   int64_t dilation)
 {
     const int64_t in = wml_nn_size(b, x, 1, "the channels of an image");
-    const int64_t wide = wml_mobilenet_width((double)(int64_t)((double)in * p->expand + 0.5), 8, 8);
+    const int64_t wide = wml_mobilenet_width((double)in * p->expand, 8, 8);
     wml_nn_enter(b, "*InvertedResidual", "%s", name);
     struct wml_value *y = conv(b, p, x, "expand_1x1", wide, 1, 1);
     struct wml_mobilenet_conv c = {.out = wide, .kernel = 3, .stride = stride, .dilation = dilation, .depthwise = true, .eps = 1e-5, .act = p->act};
@@ -118,7 +118,7 @@ static struct wml_value *vit(struct wml_nn *b, const struct params *p, size_t la
     return x;
 }
 
-static struct wml_value *body(struct wml_nn *b, const struct params *p, struct wml_value *x)
+static struct wml_value *body(struct wml_nn *b, const struct params *p, struct wml_value *x, bool last)
 {
     /* beyond the wanted stride, holes take its place */
     const int64_t fourth = p->output_stride == 8 ? 2 : 1, fifth = p->output_stride == 8 ? 4 : p->output_stride == 16 ? 2 : 1;
@@ -130,13 +130,13 @@ static struct wml_value *body(struct wml_nn *b, const struct params *p, struct w
     x = vit(b, p, 3, x, p->hidden[1], 4, fourth);
     x = vit(b, p, 4, x, p->hidden[2], 3, fifth);
     wml_nn_leave(b);
-    return conv(b, p, x, "conv_1x1_exp", p->neck[6], 1, 1);
+    return last ? conv(b, p, x, "conv_1x1_exp", p->neck[6], 1, 1) : x;
 }
 
 static void features(struct wml_family_job *j)
 {
     const struct params p = params_of(j);
-    wml_nn_output(j->nn, "last_hidden_state", body(j->nn, &p, wml_family_pixels(j, 256)));
+    wml_nn_output(j->nn, "last_hidden_state", body(j->nn, &p, wml_family_pixels(j, 256), true));
 }
 
 static void classification(struct wml_family_job *j)
@@ -145,15 +145,60 @@ static void classification(struct wml_family_job *j)
     const struct params p = params_of(j);
     struct wml_value *x = wml_family_pixels(j, 256);
     wml_nn_enter(b, "*Model", "%s", j->type->base);
-    x = wml_nn_flatten(b, wml_nn_global_mean(b, body(b, &p, x)), 1);
+    x = wml_nn_flatten(b, wml_nn_global_mean(b, body(b, &p, x, true)), 1);
     wml_nn_leave(b);
     wml_nn_output(b, "logits", wml_nn_linear(b, x, "classifier", wml_cfg_labels(j, j->cfg)));
+}
+
+/* [batch, out, rows, columns]: convolutions that see far and wide, and the mean of all places. */
+static struct wml_value *pyramid(struct wml_family_job *j, struct wml_value *x, int64_t out)
+{
+    static const char *const what = "the height and width of pixel_values";
+    struct wml_nn *b = j->nn;
+    struct wml_mobilenet_conv c = {.out = out, .kernel = 1, .stride = 1, .eps = 1e-5, .act = WML_STR("relu")};
+    int64_t rate[3] = {6, 12, 18};
+    struct wml_value *part[5];
+    const size_t n = wml_cfg_sizes(j, j->cfg, "atrous_rates", rate, 3);
+    if (n && n != 3) return wml_nn_fail(b, WML_E_FORMAT, "config.json: atrous_rates must have 3 values");
+    const int64_t h = wml_nn_size(b, x, 2, what), w = wml_nn_size(b, x, 3, what);
+    wml_nn_enter(b, "*ASPP", "aspp");
+    part[0] = wml_mobilenet_conv(b, x, "convs.0", &c);
+    for (size_t i = 0; i < 3; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "convs.%zu", i + 1);
+        const struct wml_mobilenet_conv far = {.out = out, .kernel = 3, .stride = 1, .dilation = rate[i], .eps = 1e-5, .act = c.act};
+        part[i + 1] = wml_mobilenet_conv(b, x, name, &far);
+    }
+    wml_nn_enter(b, "*ASPPPooling", "convs.4");
+    part[4] = wml_nn_resize(b, wml_mobilenet_conv(b, wml_nn_global_mean(b, x), "conv_1x1", &c), "linear", false, h, w);
+    wml_nn_leave(b);
+    x = wml_mobilenet_conv(b, wml_nn_concat(b, 1, 5, part), "project", &c);
+    wml_nn_leave(b);
+    return x;
+}
+
+static void segmentation(struct wml_family_job *j)
+{
+    struct wml_nn *b = j->nn;
+    const struct params p = params_of(j);
+    struct wml_value *x = wml_family_pixels(j, 256);
+    wml_nn_enter(b, "*Model", "%s", j->type->base);
+    x = body(b, &p, x, false);
+    wml_nn_leave(b);
+    wml_nn_enter(b, "*DeepLabV3", "segmentation_head");
+    x = pyramid(j, x, wml_cfg_size(j, j->cfg, "aspp_out_channels", 256));
+    wml_nn_enter(b, "*ConvLayer", "classifier");
+    x = wml_nn_conv(b, x, "convolution", wml_cfg_labels(j, j->cfg), &(struct wml_nn_window){0});
+    wml_nn_leave(b);
+    wml_nn_leave(b);
+    wml_nn_output(b, "logits", x);
 }
 
 static const struct wml_family_type types[] = {{"mobilevit", "MobileViT", "mobilevit"}, {NULL, NULL, NULL}};
 static const struct wml_family_task tasks[] = {
     {"image-classification", "ForImageClassification", classification},
     {"image-feature-extraction", "Model", features},
+    {"image-segmentation", "ForSemanticSegmentation", segmentation},
     {NULL, NULL, NULL},
 };
 const struct wml_family wml_family_mobilevit = {.name = "mobilevit", .type = types, .task = tasks};

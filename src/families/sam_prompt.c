@@ -155,16 +155,17 @@ struct both { /* tokens and places of the picture, and where they are */
 static void two_ways(struct wml_nn *b, const struct wml_sam_prompt *p, size_t i, struct both *s)
 {
     wml_nn_enter(b, "*TwoWayAttentionBlock", "layers.%zu", i);
+    const int64_t rate = p->v2 ? p->rate : 2; /* SAM's blocks do not ask the config */
     struct wml_value *q = i ? wml_nn_add(b, s->tokens, s->token_at) : s->tokens, *k;
     struct wml_value *y = attend(b, p, "self_attn", 1, q, q, s->tokens);
     s->tokens = wml_nn_layer_norm(b, i ? wml_nn_add(b, s->tokens, y) : y, "layer_norm1", p->eps);
     q = wml_nn_add(b, s->tokens, s->token_at);
     k = wml_nn_add(b, s->image, s->image_at);
-    y = attend(b, p, "cross_attn_token_to_image", p->rate, q, k, s->image);
+    y = attend(b, p, "cross_attn_token_to_image", rate, q, k, s->image);
     s->tokens = wml_nn_layer_norm(b, wml_nn_add(b, s->tokens, y), "layer_norm2", p->eps);
     s->tokens = wml_nn_layer_norm(b, wml_nn_add(b, s->tokens, feed_forward(b, p, s->tokens)), "layer_norm3", p->eps);
     q = wml_nn_add(b, s->tokens, s->token_at);
-    y = attend(b, p, "cross_attn_image_to_token", p->rate, k, q, s->tokens);
+    y = attend(b, p, "cross_attn_image_to_token", rate, k, q, s->tokens);
     s->image = wml_nn_layer_norm(b, wml_nn_add(b, s->image, y), "layer_norm4", p->eps);
     wml_nn_leave(b);
 }

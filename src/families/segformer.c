@@ -8,6 +8,7 @@ struct params {
     size_t stages;
     int64_t width[MAX_STAGES], depth[MAX_STAGES], heads[MAX_STAGES], patch[MAX_STAGES], stride[MAX_STAGES], reduce[MAX_STAGES], ratio[MAX_STAGES];
     int64_t decoder;
+    bool flat; /* the last picture is given as a list of places */
     double eps;
     struct wml_str act;
 };
@@ -16,7 +17,8 @@ static struct params params_of(struct wml_family_job *j)
 {
     const struct wml_json_val *c = j->cfg;
     struct params p = {.stages = (size_t)wml_cfg_size(j, c, "num_encoder_blocks", 4), .decoder = wml_cfg_size(j, c, "decoder_hidden_size", 256),
-                       .eps = wml_cfg_num(j, c, "layer_norm_eps", 1e-6), .act = wml_cfg_str(j, c, "hidden_act", "gelu")};
+                       .eps = wml_cfg_num(j, c, "layer_norm_eps", 1e-6), .act = wml_cfg_str(j, c, "hidden_act", "gelu"),
+                       .flat = !wml_json_get_bool(c, "reshape_last_stage", true)};
     const struct {
         const char *key;
         int64_t *to;
@@ -108,7 +110,9 @@ static void features(struct wml_family_job *j)
     struct wml_value *out[MAX_STAGES] = {NULL};
     const struct params p = params_of(j);
     body(j->nn, &p, wml_family_pixels_by_preprocessor(j, 512), out);
-    wml_nn_output(j->nn, "last_hidden_state", wml_nn_ok(j->nn) ? out[p.stages - 1] : NULL);
+    if (!wml_nn_ok(j->nn)) return;
+    struct wml_value *x = out[p.stages - 1];
+    wml_nn_output(j->nn, "last_hidden_state", p.flat ? to_places(j->nn, x, p.width[p.stages - 1]) : x);
 }
 
 static void encoder(struct wml_family_job *j, const struct params *p, struct wml_value **out)

@@ -136,7 +136,13 @@ static struct wml_value *merge(struct wml_nn *b, const struct wml_swin *p, struc
 static struct wml_value *stage(struct wml_nn *b, const struct wml_swin *p, size_t s, struct wml_value *x, int64_t grid[2], const struct wml_swin_kind *kind)
 {
     struct wml_swin_block k = {.p = p, .kind = kind, .stage = s, .width = p->width << s, .heads = p->heads[s], .rows = grid[0], .columns = grid[1]};
-    const int64_t least = grid[0] < grid[1] ? grid[0] : grid[1];
+    /* Swin V2's windows fit the rows of the config's picture, whatever the size of this one. */
+    const int64_t rows = p->image[0] / p->patch[0] >> s;
+    const int64_t least = p->v2 ? rows : grid[0] < grid[1] ? grid[0] : grid[1];
+    if (least < 1) {
+        wml_nn_fail(b, WML_E_FORMAT, "config.json: image_size is too small for %zu stages", p->stages);
+        return NULL;
+    }
     k.side = least <= p->window ? least : p->window;
     wml_nn_enter(b, "*Stage", "layers.%zu", s);
     for (size_t i = 0; i < (size_t)p->depth[s] && wml_nn_ok(b); i++) {

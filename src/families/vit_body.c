@@ -24,9 +24,8 @@ struct wml_value *wml_vit_patches(struct wml_nn *b, const struct wml_vit *p, str
     static const char *const what = "the height and width of pixel_values";
     grid[0] = wml_nn_size(b, pixels, 2, what) / p->patch[0];
     grid[1] = wml_nn_size(b, pixels, 3, what) / p->patch[1];
-    if (p->patch[0] != p->patch[1]) return wml_nn_fail(b, WML_E_UNSUPPORTED, "config.json: patches that are not square");
     wml_nn_enter(b, "*PatchEmbeddings", "patch_embeddings");
-    struct wml_value *x = wml_nn_conv(b, pixels, "projection", p->hidden, &(struct wml_nn_window){.stride = p->patch[0]});
+    struct wml_value *x = wml_nn_conv(b, pixels, "projection", p->hidden, &(struct wml_nn_window){.stride = p->patch[0], .last_stride = p->patch[1]});
     x = wml_nn_transpose(b, wml_nn_reshape(b, x, WML_DIMS(0, p->hidden, grid[0] * grid[1])), "021");
     wml_nn_leave(b);
     return x;
@@ -48,7 +47,7 @@ struct wml_value *wml_vit_add_positions_named(struct wml_nn *b, struct wml_value
     const int64_t places = stored[0] * stored[1], now = grid[0] * grid[1];
     const struct wml_weight *w = wml_nn_need(b, name, WML_DIMS(1, front + places + back, hidden));
     if (stored[0] == grid[0] && stored[1] == grid[1]) return wml_nn_add(b, x, wml_nn_param_of(b, w));
-    const float *all = wml_nn_resize_places(b, wml_nn_read(b, w), front, back, stored, grid, hidden);
+    const float *all = wml_nn_resize_places(b, wml_nn_read(b, w), front, back, stored, grid, hidden, WML_NN_BICUBIC);
     if (!all) return NULL;
     return wml_nn_add(b, x, wml_nn_const(b, "position_embeddings.resized", WML_F32, WML_DIMS(1, front + now + back, hidden), all));
 }

@@ -12,6 +12,7 @@ static struct wml_bart params(struct wml_family_job *j)
     wml_bart_params(j, &p);
     p.encoder.positions = wml_cfg_size(j, j->cfg, "max_source_positions", 1500);
     p.decoder.positions = wml_cfg_size(j, j->cfg, "max_target_positions", 448);
+    p.scale = 1; /* whatever scale_embedding says */
     return p;
 }
 

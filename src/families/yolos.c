@@ -16,7 +16,7 @@ static struct wml_value *add_mid(struct wml_nn *b, const struct yolos *p, size_t
     const int64_t tokens = 1 + places + p->detections, dims[3] = {1, 1 + now + p->detections, wide};
     const float *all = wml_nn_read(b, wml_nn_need(b, "mid_position_embeddings", WML_DIMS(p->vit.layers - 1, 1, tokens, wide)));
     if (!all) return NULL;
-    const float *out = wml_nn_resize_places(b, all + (int64_t)i * tokens * wide, 1, p->detections, p->stored, p->grid, wide);
+    const float *out = wml_nn_resize_places(b, all + (int64_t)i * tokens * wide, 1, p->detections, p->stored, p->grid, wide, WML_NN_BICUBIC);
     if (!out) return NULL;
     return wml_nn_add(b, x, wml_nn_const(b, "mid_position_embeddings", WML_F32, 3, dims, out));
 }

@@ -66,12 +66,26 @@ static struct wml_value *relu_squared(struct wml_nn *b, struct wml_value *x)
     return wml_nn_mul(b, x, x);
 }
 
+/* Gelu between -10 and 10: for models that were trained for small integers. */
+static struct wml_value *gelu_10(struct wml_nn *b, struct wml_value *x)
+{
+    return wml_nn_clip(b, wml_nn_gelu(b, x), -10, 10);
+}
+
+/* How much of a normal distribution around sqrt(1/2) lies below x. */
+static struct wml_value *laplace(struct wml_nn *b, struct wml_value *x)
+{
+    x = wml_nn_scale(b, wml_nn_shift(b, x, -0.707107), 1 / (0.282095 * 1.4142135623730951));
+    return wml_nn_scale(b, wml_nn_shift(b, wml_nn_unary(b, "Erf", x), 1), 0.5);
+}
+
 static const struct {
     const char *name;
     struct wml_value *(*add)(struct wml_nn *b, struct wml_value *x);
 } acts[] = {
     {"gelu", wml_nn_gelu}, {"gelu_python", wml_nn_gelu}, {"gelu_new", gelu_tanh}, {"gelu_pytorch_tanh", gelu_tanh},
-    {"gelu_fast", gelu_tanh}, {"gelu_accurate", gelu_tanh}, {"quick_gelu", quick_gelu}, {"relu", relu}, {"relu6", relu6},
+    {"gelu_python_tanh", gelu_tanh},
+    {"gelu_fast", gelu_tanh}, {"gelu_accurate", gelu_tanh}, {"gelu_10", gelu_10}, {"laplace", laplace}, {"quick_gelu", quick_gelu}, {"relu", relu}, {"relu6", relu6},
     {"relu2", relu_squared}, {"silu", silu}, {"swish", silu}, {"tanh", tanh_}, {"sigmoid", sigmoid},
     {"hard_swish", hard_swish}, {"hardswish", hard_swish}, {"hard_sigmoid", hard_sigmoid}, {"mish", mish}, {"elu", elu}, {"selu", selu},
     {"leaky_relu", leaky}, {"linear", same}, {"identity", same},
