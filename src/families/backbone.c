@@ -52,3 +52,8 @@ size_t wml_backbone_states(struct wml_family_job *j, const struct wml_json_val *
     out[0] = last;
     return 1;
 }
+
+void wml_backbone_channels(struct wml_family_job *j, const struct wml_json_val *cfg)
+{
+    if (!j->size[WML_SIZE_CHANNELS] && wml_json_get(cfg, "num_channels")) j->size[WML_SIZE_CHANNELS] = wml_cfg_size(j, cfg, "num_channels", 0);
+}

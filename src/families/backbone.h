@@ -8,5 +8,7 @@
  * `last`. By out_features ("stage3") or out_indices (negative ones count from the end) of the backbone's config; with neither
  * the last. Ascending, at most max; how many. */
 size_t wml_backbone_states(struct wml_family_job *j, const struct wml_json_val *cfg, int64_t last, int64_t *out, size_t max);
+/* Pictures have the channels that the backbone's config names, unless the user gave another number. */
+void wml_backbone_channels(struct wml_family_job *j, const struct wml_json_val *cfg);
 
 #endif

@@ -17,8 +17,8 @@ static struct params params_of(struct wml_family_job *j)
     const struct wml_json_val *c = j->cfg;
     struct params p = {.patch = wml_cfg_size(j, c, "patch_size", 4), .eps = wml_cfg_num(j, c, "layer_norm_eps", 1e-12),
                        .act = wml_cfg_str(j, c, "hidden_act", "gelu"), .v2 = strcmp(j->type->model_type, "convnextv2") == 0};
-    p.stages = wml_cfg_sizes(j, c, "hidden_sizes", p.width, MAX_STAGES);
-    const size_t n = wml_cfg_sizes(j, c, "depths", p.depth, MAX_STAGES);
+    p.stages = wml_cfg_list(j, c, "hidden_sizes", 4, (const int64_t[]){96, 192, 384, 768}, p.width, MAX_STAGES);
+    const size_t n = wml_cfg_list(j, c, "depths", 4, (const int64_t[]){3, 3, 9, 3}, p.depth, MAX_STAGES);
     if (!p.stages || n != p.stages)
         wml_nn_fail(j->nn, WML_E_FORMAT, "config.json: hidden_sizes has %zu stages, depths %zu", p.stages, n);
     return p;

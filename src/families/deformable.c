@@ -23,6 +23,21 @@ static struct wml_value *units(struct wml_nn *b, const struct wml_deformable *d,
     return wml_nn_const(b, "units", WML_F32, WML_DIMS(1, 1, d->heads * n, 2), t);
 }
 
+/* [1, 1, heads * points, 2]: from the edge of a place to its middle. */
+static struct wml_value *middles(struct wml_nn *b, const struct wml_deformable *d)
+{
+    const int64_t n = points_of(d);
+    float *t = wml_nn_room(b, "points", sizeof *t, WML_DIMS(2, d->heads, n)), *at = t;
+    if (!t) return NULL;
+    for (int64_t h = 0; h < d->heads; h++)
+        for (size_t l = 0; l < d->levels; l++)
+            for (int64_t i = 0; i < d->points[l]; i++) {
+                *at++ = (float)(1.0 / (double)d->size[l][1]);
+                *at++ = (float)(1.0 / (double)d->size[l][0]);
+            }
+    return wml_nn_const(b, "middles", WML_F32, WML_DIMS(1, 1, d->heads * n, 2), t);
+}
+
 /* [batch * heads, n, points, 2] */
 static struct wml_value *places(struct wml_nn *b, const struct wml_deformable *d, struct wml_value *query, struct wml_value *reference)
 {
@@ -31,10 +46,12 @@ static struct wml_value *places(struct wml_nn *b, const struct wml_deformable *d
     const bool boxes = wml_nn_size(b, reference, 2, what) == 4;
     struct wml_value *x = wml_nn_reshape(b, wml_nn_linear(b, query, "sampling_offsets", 2 * d->heads * points), WML_DIMS(0, n, d->heads * points, 2));
     x = wml_nn_mul(b, x, units(b, d, boxes));
+    struct wml_value *middle = d->nearest ? middles(b, d) : NULL;
     reference = wml_nn_unsqueeze(b, reference, WML_DIMS(2));
     if (boxes) x = wml_nn_mul(b, x, wml_nn_slice(b, reference, 3, 2, 4));
     if (boxes) reference = wml_nn_slice(b, reference, 3, 0, 2);
     x = wml_nn_add(b, x, wml_nn_shift(b, wml_nn_scale(b, reference, 2), -1));
+    if (middle) x = wml_nn_add(b, x, middle);
     if (d->heads > 1) x = wml_nn_transpose(b, wml_nn_reshape(b, x, WML_DIMS(0, n, d->heads, 2 * points)), "0213");
     return wml_nn_reshape(b, x, WML_DIMS(-1, n, points, 2));
 }
@@ -49,7 +66,7 @@ static struct wml_value *values(struct wml_nn *b, const struct wml_deformable *d
         const int64_t rows = d->size[l][0], columns = d->size[l][1];
         struct wml_value *picture = wml_nn_slice(b, x, 2, from, from + rows * columns);
         picture = wml_nn_reshape(b, picture, WML_DIMS(-1, d->hidden / d->heads, rows, columns));
-        part[l] = wml_nn_grid_sample(b, picture, wml_nn_slice(b, at, 2, point, point + d->points[l]));
+        part[l] = wml_nn_grid_sample(b, picture, wml_nn_slice(b, at, 2, point, point + d->points[l]), d->nearest);
         from += rows * columns;
         point += d->points[l];
     }

@@ -11,6 +11,7 @@ struct wml_deformable {
     size_t levels;
     int64_t size[WML_DEFORMABLE_LEVELS][2]; /* rows and columns of each picture */
     int64_t points[WML_DEFORMABLE_LEVELS];  /* places looked at in each */
+    bool nearest;                           /* the nearest place counts, at the edge beyond it; else what lies between, and nothing beyond */
     double scale;                           /* what an offset of 1 means, in sizes of the reference box; see below */
 };
 

@@ -1,5 +1,6 @@
 /* families/depth_anything.c - Depth Anything (Yang et al. 2024): depth from the states of four layers of DINOv2, joined from the
  * last to the first as in DPT. */
+#include "families/backbone.h"
 #include "families/dinov2_body.h"
 #include "families/dpt_neck.h"
 
@@ -31,6 +32,7 @@ static void depth(struct wml_family_job *j)
         wml_nn_fail(b, WML_E_UNSUPPORTED, "config.json: the backbone is '%.*s', not dinov2", WML_ARG(kind));
         return;
     }
+    wml_backbone_channels(j, backbone);
     struct wml_value *x = wml_family_pixels_by_preprocessor(j, 518);
     wml_nn_enter(b, "Dinov2Backbone", "backbone");
     if (!wml_dinov2_backbone(j, backbone, x, &s)) return;

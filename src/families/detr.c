@@ -1,6 +1,7 @@
 /* families/detr.c - DETR (Carion et al. 2020): a convolutional backbone, then a transformer whose learned queries become
  * boxes; and Table Transformer, which is the same with norms before the parts. */
 #include <math.h>
+#include "families/backbone.h"
 #include "families/box_head.h"
 #include "families/resnet_body.h"
 
@@ -138,6 +139,13 @@ static struct wml_value *backbone(struct wml_family_job *j, struct wml_value *x)
     return x;
 }
 
+static struct wml_value *pixels(struct wml_family_job *j)
+{
+    const struct wml_json_val *own = wml_json_get(j->cfg, "backbone_config");
+    if (wml_json_is_object(own)) wml_backbone_channels(j, own);
+    return wml_family_pixels(j, 800);
+}
+
 /* [batch, queries, hidden] */
 static struct wml_value *body(struct wml_family_job *j, const struct params *p, struct wml_value *x)
 {
@@ -170,14 +178,14 @@ static struct wml_value *body(struct wml_family_job *j, const struct params *p, 
 static void features(struct wml_family_job *j)
 {
     const struct params p = params_of(j);
-    wml_nn_output(j->nn, "last_hidden_state", body(j, &p, wml_family_pixels(j, 800)));
+    wml_nn_output(j->nn, "last_hidden_state", body(j, &p, pixels(j)));
 }
 
 static void detection(struct wml_family_job *j)
 {
     struct wml_nn *b = j->nn;
     const struct params p = params_of(j);
-    struct wml_value *x = wml_family_pixels(j, 800);
+    struct wml_value *x = pixels(j);
     wml_nn_enter(b, "*Model", "%s", j->type->base);
     x = body(j, &p, x);
     wml_nn_leave(b);

@@ -1,4 +1,5 @@
 /* families/dpt.c - DPT (Ranftl et al. 2021): depth, or classes of pixels, from the states of four layers of a ViT, or of a DINOv2. */
+#include "families/backbone.h"
 #include "families/dinov2_body.h"
 #include "families/dpt_neck.h"
 #include "families/vit_body.h"
@@ -89,6 +90,7 @@ static void other_backbone(struct wml_family_job *j, const struct wml_json_val *
         wml_nn_fail(j->nn, WML_E_UNSUPPORTED, "config.json: the backbone is '%.*s', but only dinov2 is known", WML_ARG(kind));
         return;
     }
+    wml_backbone_channels(j, cfg);
     struct wml_value *x = wml_family_pixels_by_preprocessor(j, wml_cfg_size(j, cfg, "image_size", 224));
     wml_nn_enter(j->nn, "Dinov2Backbone", "backbone");
     if (!wml_dinov2_backbone(j, cfg, x, &d)) return;

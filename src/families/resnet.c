@@ -19,8 +19,8 @@ static struct params params_of(struct wml_family_job *j, const struct wml_json_v
         .down_first = wml_json_get_bool(c, "downsample_in_first_stage", false),
         .down_in_bottleneck = wml_json_get_bool(c, "downsample_in_bottleneck", false),
     };
-    p.stages = wml_cfg_sizes(j, c, "hidden_sizes", p.width, MAX_STAGES);
-    const size_t n = wml_cfg_sizes(j, c, "depths", p.depth, MAX_STAGES);
+    p.stages = wml_cfg_list(j, c, "hidden_sizes", 4, (const int64_t[]){256, 512, 1024, 2048}, p.width, MAX_STAGES);
+    const size_t n = wml_cfg_list(j, c, "depths", 4, (const int64_t[]){3, 4, 6, 3}, p.depth, MAX_STAGES);
     if (!p.stages || n != p.stages)
         wml_nn_fail(j->nn, WML_E_FORMAT, "config.json: hidden_sizes has %zu stages, depths %zu", p.stages, n);
     return p;

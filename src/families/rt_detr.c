@@ -21,8 +21,10 @@ static struct wml_deformable deformable_of(struct wml_family_job *j, const struc
     if (v2) d.scale = wml_cfg_num(j, j->cfg, "decoder_offset_scale", 0.5);
     if (v2 && wml_cfg_size(j, j->cfg, "decoder_n_levels", 3) != (int64_t)p->levels)
         wml_nn_fail(j->nn, WML_E_FORMAT, "config.json: decoder_n_levels and num_feature_levels differ");
-    if (v2 && !wml_str_is(wml_cfg_str(j, j->cfg, "decoder_method", "default"), "default"))
-        wml_nn_fail(j->nn, WML_E_UNSUPPORTED, "config.json: decoder_method is another than 'default'");
+    const struct wml_str method = v2 ? wml_cfg_str(j, j->cfg, "decoder_method", "default") : WML_STR("default");
+    d.nearest = wml_str_is(method, "discrete");
+    if (!d.nearest && !wml_str_is(method, "default"))
+        wml_nn_fail(j->nn, WML_E_UNSUPPORTED, "config.json: decoder_method is '%.*s', known are 'default' and 'discrete'", WML_ARG(method));
     for (size_t i = 0; i < p->levels; i++) {
         d.points[i] = points;
         for (size_t k = 0; k < 2; k++) d.size[i][k] = s->size[i][k];

@@ -1,5 +1,6 @@
 /* families/rt_detr_body.c - see rt_detr_body.h. */
 #include <math.h>
+#include "families/backbone.h"
 #include "families/rt_detr_body.h"
 
 struct wml_rt_detr wml_rt_detr_params(struct wml_family_job *j)
@@ -25,7 +26,13 @@ struct wml_rt_detr wml_rt_detr_params(struct wml_family_job *j)
 
 struct wml_value *wml_rt_detr_pixels(struct wml_family_job *j, const struct wml_rt_detr *p)
 {
-    return wml_family_pixels(j, WML_MAX((p->queries + 31) / 32 * 32, 64));
+    int64_t side = WML_MAX((p->queries + 31) / 32 * 32, 64);
+    for (int64_t places = 0; p->levels && places < p->queries; side += places < p->queries ? 32 : 0) { /* enough of them in all levels */
+        places = 0;
+        for (size_t i = 0; i < p->levels; i++) places += (side / 32 << i) * (side / 32 << i);
+    }
+    wml_backbone_channels(j, wml_json_get(j->cfg, "backbone_config"));
+    return wml_family_pixels(j, side);
 }
 
 /* -------------------------------------------------------------------- layers */

@@ -21,11 +21,12 @@ static struct params params_of(struct wml_family_job *j)
                        .flat = !wml_json_get_bool(c, "reshape_last_stage", true)};
     const struct {
         const char *key;
-        int64_t *to;
-    } list[] = {{"hidden_sizes", p.width}, {"depths", p.depth}, {"num_attention_heads", p.heads}, {"patch_sizes", p.patch},
-                {"strides", p.stride}, {"sr_ratios", p.reduce}, {"mlp_ratios", p.ratio}};
+        int64_t *to, usual[4];
+    } list[] = {{"hidden_sizes", p.width, {32, 64, 160, 256}}, {"depths", p.depth, {2, 2, 2, 2}}, {"num_attention_heads", p.heads, {1, 2, 5, 8}},
+                {"patch_sizes", p.patch, {7, 3, 3, 3}}, {"strides", p.stride, {4, 2, 2, 2}}, {"sr_ratios", p.reduce, {8, 4, 2, 1}},
+                {"mlp_ratios", p.ratio, {4, 4, 4, 4}}};
     for (size_t i = 0; i < sizeof list / sizeof *list && wml_nn_ok(j->nn); i++) {
-        const size_t n = wml_cfg_sizes(j, c, list[i].key, list[i].to, MAX_STAGES);
+        const size_t n = wml_cfg_list(j, c, list[i].key, 4, list[i].usual, list[i].to, MAX_STAGES);
         if (n < p.stages || p.stages > MAX_STAGES)
             wml_nn_fail(j->nn, WML_E_FORMAT, "config.json: %s has %zu values for %zu stages", list[i].key, n, p.stages);
     }

@@ -9,8 +9,8 @@ struct wml_swin wml_swin_params(struct wml_family_job *j)
     struct wml_swin p = {.width = wml_cfg_size(j, c, "embed_dim", 96), .window = wml_cfg_size(j, c, "window_size", 7),
                          .ratio = wml_cfg_num(j, c, "mlp_ratio", 4), .eps = wml_cfg_num(j, c, "layer_norm_eps", 1e-5),
                          .act = wml_cfg_str(j, c, "hidden_act", "gelu")};
-    p.stages = wml_cfg_sizes(j, c, "depths", p.depth, WML_SWIN_STAGES);
-    const size_t n = wml_cfg_sizes(j, c, "num_heads", p.heads, WML_SWIN_STAGES);
+    p.stages = wml_cfg_list(j, c, "depths", 4, (const int64_t[]){2, 2, 6, 2}, p.depth, WML_SWIN_STAGES);
+    const size_t n = wml_cfg_list(j, c, "num_heads", 4, (const int64_t[]){3, 6, 12, 24}, p.heads, WML_SWIN_STAGES);
     if (!p.stages || n != p.stages) wml_nn_fail(j->nn, WML_E_FORMAT, "config.json: depths has %zu stages, num_heads %zu", p.stages, n);
     if (wml_json_get_bool(c, "use_absolute_embeddings", false)) /* a table of one row too many: transformers fails, too */
         wml_nn_fail(j->nn, WML_E_UNSUPPORTED, "config.json: use_absolute_embeddings of %s", j->type->model_type);

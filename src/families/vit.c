@@ -54,14 +54,16 @@ static void classification(struct wml_family_job *j)
     wml_nn_output(b, "logits", wml_nn_scale(b, y, 0.5));
 }
 
-/* Every place becomes a square of pixels. */
+/* Every place becomes a square of pixels; in DeiT's class what comes behind the first token, as many as there are places. */
 static void masked_image(struct wml_family_job *j)
 {
     struct wml_nn *b = j->nn;
     int64_t grid[2];
     const struct wml_vit p = wml_vit_params(j);
     const int64_t stride = wml_cfg_size(j, j->cfg, "encoder_stride", 16);
-    struct wml_value *x = wml_nn_slice(b, encoder(j, &p, grid), 1, is_deit(j) ? 2 : 1, INT64_MAX);
+    struct wml_value *x = encoder(j, &p, grid);
+    if (b->failed) return;
+    x = wml_nn_slice(b, x, 1, 1, 1 + grid[0] * grid[1]);
     x = wml_nn_conv(b, wml_vit_to_image(b, x, grid, p.hidden), "decoder.0", stride * stride * p.channels, &(struct wml_nn_window){0});
     wml_nn_output(b, "reconstruction", wml_nn_pixel_shuffle(b, x, stride));
 }

@@ -77,8 +77,9 @@ struct wml_value *wml_nn_conv_node(struct wml_nn *b, struct wml_value *x, struct
 struct wml_value *wml_nn_conv_transpose_node(struct wml_nn *b, struct wml_value *x, struct wml_value *weight, struct wml_value *bias, const struct wml_nn_window *w);
 /* MaxPool, or AveragePool which does not count padding. */
 struct wml_value *wml_nn_pool(struct wml_nn *b, const char *op, struct wml_value *x, const struct wml_nn_window *w);
-/* x [n,c,h,w] at grid [n,rows,columns,2] of (x, y), -1 .. 1 between the picture's edges, 0 outside: bilinear, [n,c,rows,columns]. */
-struct wml_value *wml_nn_grid_sample(struct wml_nn *b, struct wml_value *x, struct wml_value *grid);
+/* x [n,c,h,w] at grid [n,rows,columns,2] of (x, y), -1 .. 1 between the picture's edges: [n,c,rows,columns]. Bilinear, 0 outside;
+ * or the nearest place, that at the edge outside. */
+struct wml_value *wml_nn_grid_sample(struct wml_nn *b, struct wml_value *x, struct wml_value *grid, bool nearest);
 struct wml_value *wml_nn_global_mean(struct wml_nn *b, struct wml_value *x); /* GlobalAveragePool: [n,c,1,1] */
 
 #endif

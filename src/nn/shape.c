@@ -57,7 +57,8 @@ int64_t wml_nn_size(struct wml_nn *b, const struct wml_value *v, int axis, const
     if (b->failed || !v) return 1;
     const struct wml_axis a = wml_nn_axis(v, axis);
     if (a.size >= 0) return a.size;
-    wml_nn_fail(b, WML_E_UNSUPPORTED, "%s must have a fixed size, not '%.*s'", what, WML_ARG(a.symbol));
+    if (a.symbol.len) wml_nn_fail(b, WML_E_UNSUPPORTED, "%s must have a fixed size, not '%.*s'", what, WML_ARG(a.symbol));
+    else wml_nn_fail(b, WML_E_UNSUPPORTED, "%s must have a fixed size, but it follows from one that is open", what);
     wml_nn_hint(b, "leave that axis out of --dynamic-axes; set its size with --shape-config or --input-specs");
     return 1;
 }

@@ -103,15 +103,16 @@ struct wml_value *wml_nn_pool(struct wml_nn *b, const char *op, struct wml_value
     return wml_nn_out(b, n, WML_F32, &out);
 }
 
-struct wml_value *wml_nn_grid_sample(struct wml_nn *b, struct wml_value *x, struct wml_value *grid)
+struct wml_value *wml_nn_grid_sample(struct wml_nn *b, struct wml_value *x, struct wml_value *grid, bool nearest)
 {
     if (b->failed || !x || !grid) return NULL;
     struct wml_nn_shape s = wml_nn_shape(x);
     s.at[2] = wml_nn_axis(grid, 1);
     s.at[3] = wml_nn_axis(grid, 2);
     struct wml_node *n = wml_nn_node(b, "", "GridSample", 2, (struct wml_value *[]){x, grid});
-    wml_attr_set_str(n, "mode", b->opset < 20 ? WML_STR("bilinear") : WML_STR("linear"));
-    wml_attr_set_str(n, "padding_mode", WML_STR("zeros"));
+    const struct wml_str between = b->opset < 20 ? WML_STR("bilinear") : WML_STR("linear");
+    wml_attr_set_str(n, "mode", nearest ? WML_STR("nearest") : between);
+    wml_attr_set_str(n, "padding_mode", nearest ? WML_STR("border") : WML_STR("zeros"));
     return wml_nn_out(b, n, WML_F32, &s);
 }
 

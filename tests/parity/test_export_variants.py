@@ -1,5 +1,6 @@
 """winml export of variants of families that no whole checkpoint is stored for: other activations, heads, windows, patches."""
 import json
+import shutil
 
 import numpy as np
 import onnx
@@ -32,3 +33,24 @@ def test_outputs_are_those_of_the_original(winml, tmp_path, name, open_batch):
     for key, o in wanted.items():
         assert list(got[key].shape) == o["shape"]
         assert np.abs(got[key].ravel()[:: o["step"]] - np.array(o["values"])).max() <= exported.TOLERANCE * o["max"], key
+
+
+@pytest.mark.parametrize("name", ["dpt-gray-dinov2", "rt-detr-v2-discrete"])
+def test_channels_are_those_of_the_backbone(winml, tmp_path, name):
+    v = variants.load(name)
+    r = winml("export", "-m", variants.write(v, tmp_path / "m"), "-o", tmp_path / "m.onnx", "--task", v["task"])
+    assert r.code == 0, r.err
+    assert exported.session(tmp_path / "m.onnx").get_inputs()[0].shape[1] == 1
+
+
+def test_lists_that_a_config_leaves_out(winml, tmp_path):
+    """They are the class's own."""
+    folder = tmp_path / "m"
+    shutil.copytree(f"{exported.DATA}/segformer-odd-size", folder)
+    c = json.loads((folder / "config.json").read_text())
+    for key, usual in {"patch_sizes": [7, 3, 3, 3], "strides": [4, 2, 2, 2], "sr_ratios": [8, 4, 2, 1]}.items():
+        assert c.pop(key) == usual
+    (folder / "config.json").write_text(json.dumps(c))
+    r = winml("export", "-m", folder, "-o", tmp_path / "m.onnx", "--input-specs", exported.specs("segformer-odd-size", tmp_path))
+    assert r.code == 0, r.err
+    exported.compare(tmp_path / "m.onnx", exported.reference("segformer-odd-size"), ["logits"])
