@@ -29,8 +29,9 @@ struct wml_export_plan {
 /* task NULL: what the config says. WML_E_UNSUPPORTED names the nearest family, WML_E_USAGE the tasks there are. */
 bool wml_export_plan(const struct wml_export_source *s, const char *task, struct wml_export_plan *out, struct wml_err *err);
 
-/* The model_type that winml can build whose name is most like it; NULL: none is near. */
-const char *wml_export_nearest(struct wml_str model_type);
+/* The model_type that winml can build which is nearest to the config's: a part of its name, else a name much like it, else
+ * the first that is for the task of its class; NULL: none. */
+const char *wml_export_nearest(const struct wml_json_val *cfg);
 
 /* A model of that type can be built for that task. */
 bool wml_export_can(struct wml_str model_type, struct wml_str task);

@@ -2,20 +2,59 @@
 #include "export/export.h"
 #include "text/words.h"
 
-const char *wml_export_nearest(struct wml_str model_type)
+/* "qwen2" -> "qwen": the name without the number of its release. */
+static struct wml_str stem(struct wml_str name)
 {
+    while (name.len && name.ptr[name.len - 1] >= '0' && name.ptr[name.len - 1] <= '9') name.len--;
+    return name;
+}
+
+/* A family that the name speaks of: "conditional_detr", "gpt_neox", "qwen3_moe". The longest counts. */
+static const char *within(struct wml_str model_type)
+{
+    const char *best = NULL;
+    size_t longest = 2;
+    for (size_t from = 0, to; from < model_type.len; from = to + 1) {
+        for (to = from; to < model_type.len && model_type.ptr[to] != '_' && model_type.ptr[to] != '-'; to++) {}
+        const struct wml_str word = wml_str_sub(model_type, from, to);
+        for (const struct wml_family *const *f = wml_families; *f; f++)
+            for (const struct wml_family_type *t = (*f)->type; t->model_type; t++) {
+                const bool same = wml_str_is(word, t->model_type);
+                const size_t like = same ? word.len + 1 : wml_str_eq(stem(word), stem(wml_str(t->model_type))) ? stem(word).len : 0;
+                if (like <= longest) continue;
+                best = t->model_type;
+                longest = like;
+            }
+    }
+    return best;
+}
+
+/* The first family that does what the config's class does. */
+static const char *of_same_task(const struct wml_json_val *cfg)
+{
+    const struct wml_str klass = wml_json_str(wml_json_at(wml_json_get(cfg, "architectures"), 0));
+    const char *task = klass.len ? wml_task_of_class(klass) : NULL;
+    for (const struct wml_family *const *f = wml_families; task && *f; f++)
+        if (strcmp((*f)->task->task, task) == 0) return (*f)->type->model_type;
+    return NULL;
+}
+
+const char *wml_export_nearest(const struct wml_json_val *cfg)
+{
+    const struct wml_str model_type = wml_json_get_str(cfg, "model_type");
     struct wml_arena arena = {0};
     WML_VEC(const char *) names = {0};
     for (const struct wml_family *const *f = wml_families; *f; f++)
         for (const struct wml_family_type *t = (*f)->type; t->model_type; t++) WML_PUSH_IN(&arena, &names, t->model_type);
-    const char *near = wml_similar(model_type, names.at, names.len);
+    const char *near = within(model_type);
+    if (!near) near = wml_similar(model_type, names.at, names.len);
     wml_arena_release(&arena);
-    return near;
+    return near ? near : of_same_task(cfg);
 }
 
 static bool no_family(const struct wml_export_source *s, struct wml_str model_type, struct wml_err *err)
 {
-    const char *near = wml_export_nearest(model_type);
+    const char *near = wml_export_nearest(s->cfg);
     wml_fail(err, WML_E_UNSUPPORTED, "%s is of the family '%.*s', which winml cannot export", s->name, WML_ARG(model_type));
     if (near) wml_hint(err, "the nearest one it can is '%s'; docs/internals/adding-a-family.md says how to add one", near);
     else wml_hint(err, "docs/internals/adding-a-family.md says how to add one");

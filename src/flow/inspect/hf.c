@@ -132,7 +132,7 @@ static void put_support(struct wml_hf *h, const char *level, const char *runner)
     wml_item_bool(h->root, "exportable", NULL, can);
     if (!h->plan.family) {
         const struct wml_str type = wml_json_get_str(h->source.cfg, "model_type");
-        const char *near = wml_export_nearest(type);
+        const char *near = wml_export_nearest(h->source.cfg);
         wml_item_cstr(h->root, "nearest_family", NULL, near);
         wml_item_fmt(h->root, NULL, "Export", "no: winml has no family '%.*s'%s%s%s", WML_ARG(type), near ? ", the nearest is '" : "", near ? near : "", near ? "'" : "");
     } else if (no) wml_item_fmt(h->root, NULL, "Export", "no: %s", no->msg);
@@ -295,7 +295,7 @@ bool wml_flow_inspect_tasks(const struct wml_inspect_args *a, struct wml_ctx *cx
         const struct wml_family *f = ok ? wml_family_find(t, &type) : NULL;
         if (f) n = wml_hf_tasks(f, name, WML_COUNT(name));
         else if (ok) {
-            const char *near = wml_export_nearest(t);
+            const char *near = wml_export_nearest(h.source.cfg);
             ok = wml_fail(err, WML_E_UNSUPPORTED, "No exportable tasks found for model type '%.*s'.", WML_ARG(t));
             if (near) wml_hint(err, "the nearest family that winml has is '%s'", near);
             else wml_hint(err, "docs/internals/adding-a-family.md says how to add a family");
