@@ -133,8 +133,8 @@ static struct wml_value *attention(struct wml_nn *b, const struct wml_bart *p, c
                                    struct wml_value *from, struct wml_value *mask)
 {
     wml_nn_enter(b, "*Attention", "%s", name);
-    const struct wml_nn_attention a = {.q = wml_nn_linear(b, x, "q_proj", p->width), .k = wml_nn_linear(b, from, "k_proj", p->width),
-                                       .v = wml_nn_linear(b, from, "v_proj", p->width), .heads = heads, .mask = mask};
+    const struct wml_nn_attention a = {.q = wml_nn_queries(b, x, "q_proj", p->width, heads), .k = wml_nn_linear(b, from, "k_proj", p->width),
+                                       .v = wml_nn_linear(b, from, "v_proj", p->width), .heads = heads, .scale = 1, .mask = mask};
     x = wml_nn_linear(b, wml_nn_attention(b, &a), "out_proj", p->width);
     wml_nn_leave(b);
     return x;
@@ -146,8 +146,8 @@ static struct wml_value *step_attention(struct wml_nn *b, const struct wml_bart 
     const int64_t heads = p->decoder.heads;
     wml_nn_enter(b, "*Attention", cross ? "encoder_attn" : "self_attn");
     struct wml_value *from = cross ? s->states : x;
-    struct wml_nn_attention a = {.heads = heads, .mask = cross ? s->source_mask : s->mask, .turned = cross};
-    a.q = wml_step_split(b, wml_nn_linear(b, x, "q_proj", p->width), heads);
+    struct wml_nn_attention a = {.heads = heads, .scale = 1, .mask = cross ? s->source_mask : s->mask, .turned = cross};
+    a.q = wml_step_split(b, wml_nn_queries(b, x, "q_proj", p->width, heads), heads);
     a.k = wml_nn_linear(b, from, "k_proj", p->width);
     a.v = wml_nn_linear(b, from, "v_proj", p->width);
     a.k = cross ? wml_nn_split_turned(b, a.k, heads) : wml_step_append(b, s, i, false, a.k, heads);

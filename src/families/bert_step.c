@@ -31,11 +31,11 @@ static struct wml_value *embeddings(struct wml_nn *b, const struct wml_bert *p, 
 
 static struct wml_value *attention(struct wml_nn *b, const struct wml_bert *p, struct wml_seq2seq *s, size_t i, bool cross, struct wml_value *x)
 {
-    struct wml_nn_attention a = {.heads = p->heads, .mask = cross ? s->source_mask : s->mask, .turned = cross};
+    struct wml_nn_attention a = {.heads = p->heads, .scale = 1, .mask = cross ? s->source_mask : s->mask, .turned = cross};
     struct wml_value *from = cross ? s->states : x, *y;
     wml_nn_enter(b, "*Attention", cross ? "crossattention" : "attention");
     wml_nn_enter(b, "*SelfAttention", "self");
-    a.q = wml_step_split(b, wml_nn_linear(b, x, "query", p->hidden), p->heads);
+    a.q = wml_step_split(b, wml_nn_queries(b, x, "query", p->hidden, p->heads), p->heads);
     a.k = wml_nn_linear(b, from, "key", p->hidden);
     a.v = wml_nn_linear(b, from, "value", p->hidden);
     a.k = cross ? wml_nn_split_turned(b, a.k, p->heads) : wml_step_append(b, s, i, false, a.k, p->heads);

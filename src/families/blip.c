@@ -57,8 +57,8 @@ static struct wml_value *vision_layer(struct wml_nn *b, const struct wml_vit *p,
     wml_nn_enter(b, "*EncoderLayer", "layers.%zu", i);
     struct wml_value *y = wml_nn_layer_norm(b, x, "layer_norm1", p->eps);
     wml_nn_enter(b, "*Attention", "self_attn");
-    wml_nn_split(b, wml_nn_linear(b, y, "qkv", 3 * p->hidden), -1, 3, qkv);
-    const struct wml_nn_attention a = {.q = qkv[0], .k = qkv[1], .v = qkv[2], .heads = p->heads};
+    wml_nn_split(b, wml_nn_queries_packed(b, y, "qkv", p->hidden, p->heads), -1, 3, qkv);
+    const struct wml_nn_attention a = {.q = qkv[0], .k = qkv[1], .v = qkv[2], .heads = p->heads, .scale = 1};
     y = wml_nn_linear(b, wml_nn_attention(b, &a), "projection", p->hidden);
     wml_nn_leave(b);
     x = wml_nn_add(b, y, x);

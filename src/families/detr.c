@@ -70,8 +70,8 @@ static struct wml_value *attend(struct wml_nn *b, const char *name, const struct
     const int64_t n = p->hidden;
     struct wml_value *q = wml_nn_add(b, x, at), *k = memory == x ? q : wml_nn_add(b, memory, places);
     wml_nn_enter(b, "*Attention", "%s", name);
-    const struct wml_nn_attention a = {.q = wml_nn_linear(b, q, "q_proj", n), .k = wml_nn_linear(b, k, "k_proj", n),
-                                       .v = wml_nn_linear(b, memory, "v_proj", n), .heads = p->heads[decoder], .scale_q = true};
+    const struct wml_nn_attention a = {.q = wml_nn_queries(b, q, "q_proj", n, p->heads[decoder]), .k = wml_nn_linear(b, k, "k_proj", n),
+                                       .v = wml_nn_linear(b, memory, "v_proj", n), .heads = p->heads[decoder], .scale = 1};
     x = wml_nn_linear(b, wml_nn_attention(b, &a), "out_proj", n);
     wml_nn_leave(b);
     return x;

@@ -114,8 +114,8 @@ static struct wml_value *attention(struct wml_nn *b, const struct block *k, stru
     if (k->width % k->heads)
         return wml_nn_fail(b, WML_E_FORMAT, "config.json: a width of %lld does not divide into %lld attention heads", (long long)k->width, (long long)k->heads);
     wml_nn_enter(b, "*MultiScaleAttention", "attn");
-    wml_nn_split(b, wml_nn_linear(b, x, "qkv", 3 * k->width), -1, 3, part);
-    struct wml_nn_attention a = {.k = wml_nn_split_heads(b, part[1], k->heads), .v = wml_nn_split_heads(b, part[2], k->heads), .heads = k->heads};
+    wml_nn_split(b, wml_nn_queries_packed(b, x, "qkv", k->width, k->heads), -1, 3, part);
+    struct wml_nn_attention a = {.k = wml_nn_split_heads(b, part[1], k->heads), .v = wml_nn_split_heads(b, part[2], k->heads), .heads = k->heads, .scale = 1};
     if (k->pool > 1) {
         x = largest(b, wml_nn_reshape(b, part[0], WML_DIMS(0, rows, columns, k->width)), k->pool);
         x = wml_nn_reshape(b, x, WML_DIMS(0, k->heads, k->width / k->heads, rows / k->pool * (columns / k->pool)));

@@ -1,5 +1,6 @@
 /* families/sam_vision.c - SAM's picture encoder: a ViT whose attention stays within windows in most layers, with terms of the
  * distances along rows and columns. */
+#include <math.h>
 #include "families/sam_body.h"
 #include "nn/windows.h"
 
@@ -28,13 +29,14 @@ static bool is_global(struct wml_family_job *j, size_t i)
 }
 
 /* Rows of the table for every pair of places: [n, size, n], size innermost but one, so that queries can be multiplied by it. A
- * table for another n is stretched. */
+ * table for another n is stretched. Queries are scaled already, which these scores are not. */
 static struct wml_value *distances(struct wml_nn *b, const char *name, int64_t n, int64_t size)
 {
     const struct wml_weight *w = wml_nn_need(b, name, WML_DIMS(-1, size));
     const float *table = wml_nn_read(b, w);
     if (!table) return NULL;
     const int64_t stored = w->dims[0], wanted = 2 * n - 1;
+    const double unscaled = sqrt((double)size);
     float *out = wml_nn_room(b, "relative positions", sizeof *out, WML_DIMS(n, size, n));
     if (!out) return NULL;
     for (int64_t q = 0; q < n; q++)
@@ -44,7 +46,7 @@ static struct wml_value *distances(struct wml_nn *b, const char *name, int64_t n
             const int64_t low = (int64_t)at < stored - 1 ? (int64_t)at : stored - 1, high = low + 1 < stored ? low + 1 : low;
             const double part = at - (double)low;
             for (int64_t c = 0; c < size; c++)
-                out[(q * size + c) * n + k] = (float)((1 - part) * table[low * size + c] + part * table[high * size + c]);
+                out[(q * size + c) * n + k] = (float)(unscaled * ((1 - part) * table[low * size + c] + part * table[high * size + c]));
         }
     char hint[48];
     snprintf(hint, sizeof hint, "%s.pairs", name);
@@ -68,9 +70,9 @@ static struct wml_value *attention(struct wml_nn *b, const struct wml_sam_vision
     struct wml_value *part[3];
     const int64_t size = p->hidden / p->heads, places = rows * columns;
     wml_nn_enter(b, "*VisionAttention", "attn");
-    wml_nn_split(b, wml_nn_linear(b, x, "qkv", 3 * p->hidden), -1, 3, part);
+    wml_nn_split(b, wml_nn_queries_packed(b, x, "qkv", p->hidden, p->heads), -1, 3, part);
     struct wml_value *q = wml_nn_split_heads(b, part[0], p->heads), *k = wml_nn_split_heads(b, part[1], p->heads);
-    struct wml_nn_attention a = {.q = q, .k = k, .v = wml_nn_split_heads(b, part[2], p->heads), .heads = p->heads, .scale_q = true};
+    struct wml_nn_attention a = {.q = q, .k = k, .v = wml_nn_split_heads(b, part[2], p->heads), .heads = p->heads, .scale = 1};
     if (p->relative) a.bias = wml_nn_reshape(b, relative_terms(b, q, rows, columns, size), WML_DIMS(-1, p->heads, places, places));
     x = wml_nn_linear(b, wml_nn_join_heads(b, wml_nn_attention_heads(b, &a)), "proj", p->hidden);
     wml_nn_leave(b);

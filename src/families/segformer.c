@@ -54,8 +54,8 @@ static struct wml_value *attention(struct wml_nn *b, const struct params *p, siz
         kv = wml_nn_conv(b, to_image(b, x, width, grid), "sr", width, &(struct wml_nn_window){.stride = p->reduce[s]});
         kv = wml_nn_layer_norm(b, to_places(b, kv, width), "layer_norm", 1e-5);
     }
-    const struct wml_nn_attention a = {.q = wml_nn_linear(b, x, "query", width), .k = wml_nn_linear(b, kv, "key", width),
-                                       .v = wml_nn_linear(b, kv, "value", width), .heads = p->heads[s]};
+    const struct wml_nn_attention a = {.q = wml_nn_queries(b, x, "query", width, p->heads[s]), .k = wml_nn_linear(b, kv, "key", width),
+                                       .v = wml_nn_linear(b, kv, "value", width), .heads = p->heads[s], .scale = 1};
     x = wml_nn_attention(b, &a);
     wml_nn_leave(b);
     wml_nn_enter(b, "*SelfOutput", "output");

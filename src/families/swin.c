@@ -7,11 +7,11 @@ static struct wml_value *attend(struct wml_nn *b, const struct wml_swin_block *k
     wml_nn_enter(b, "*Attention", "attention");
     wml_nn_enter(b, "*SelfAttention", "self");
     const float *table = wml_nn_read(b, wml_nn_need(b, "relative_position_bias_table", WML_DIMS(span, k->heads)));
-    struct wml_value *q = wml_nn_split_heads(b, wml_nn_linear(b, x, "query", k->width), k->heads);
+    struct wml_value *q = wml_nn_split_heads(b, wml_nn_queries(b, x, "query", k->width, k->heads), k->heads);
     struct wml_value *key = wml_nn_split_heads(b, wml_nn_linear(b, x, "key", k->width), k->heads);
     struct wml_value *v = wml_nn_split_heads(b, wml_nn_linear(b, x, "value", k->width), k->heads);
     wml_nn_find(b, "relative_position_index"); /* computed */
-    struct wml_value *scores = wml_nn_attention_scores(b, q, key, 0);
+    struct wml_value *scores = wml_nn_attention_scores(b, q, key, 1);
     scores = wml_swin_add_mask(b, wml_nn_add(b, scores, wml_swin_bias(b, k, table, window)), mask);
     x = wml_nn_join_heads(b, wml_nn_matmul(b, wml_nn_softmax(b, scores, -1), v));
     wml_nn_leave(b);

@@ -29,6 +29,28 @@ struct wml_value *wml_nn_join_heads(struct wml_nn *b, struct wml_value *x)
     return wml_nn_reshape(b, wml_nn_transpose(b, x, "0213"), WML_DIMS(0, 0, width));
 }
 
+/* The linear layer `name` of `times` * out, whose first `out` are queries. */
+static struct wml_value *queries(struct wml_nn *b, struct wml_value *x, const char *name, int64_t out, int64_t heads, int64_t times)
+{
+    if (b->failed || !x) return NULL;
+    if (heads < 1 || out % heads)
+        return wml_nn_fail(b, WML_E_FORMAT, "config.json: a width of %lld does not divide into %lld attention heads", (long long)out, (long long)heads);
+    float *scale = wml_nn_room(b, "scales of queries", sizeof *scale, WML_DIMS(times * out));
+    if (!scale) return NULL;
+    for (int64_t i = 0; i < times * out; i++) scale[i] = i < out ? (float)(1 / sqrt((double)(out / heads))) : 1;
+    return wml_nn_linear_scaled(b, x, name, times * out, scale);
+}
+
+struct wml_value *wml_nn_queries(struct wml_nn *b, struct wml_value *x, const char *name, int64_t out, int64_t heads)
+{
+    return queries(b, x, name, out, heads, 1);
+}
+
+struct wml_value *wml_nn_queries_packed(struct wml_nn *b, struct wml_value *x, const char *name, int64_t out, int64_t heads)
+{
+    return queries(b, x, name, out, heads, 3);
+}
+
 /* [batch, kv heads, length, size] -> [batch, heads, length, size], each kv head for several neighbours. */
 static struct wml_value *repeat_heads(struct wml_nn *b, struct wml_value *x, int64_t times)
 {

@@ -17,6 +17,10 @@ struct wml_nn_attention {
     bool turned; /* of wml_nn_attention_heads, with as many heads of keys as of queries */
     double cap; /* scores become cap tanh(score / cap) before bias and mask; 0: no */
 };
+/* wml_nn_linear for queries of attention whose scale is 1: its weights carry 1 / sqrt(out / heads). */
+struct wml_value *wml_nn_queries(struct wml_nn *b, struct wml_value *x, const char *name, int64_t out, int64_t heads);
+/* The same for a layer that makes queries, keys, and values beside each other: [3 * out]. */
+struct wml_value *wml_nn_queries_packed(struct wml_nn *b, struct wml_value *x, const char *name, int64_t out, int64_t heads);
 /* [batch, length, heads * size] */
 struct wml_value *wml_nn_attention(struct wml_nn *b, const struct wml_nn_attention *a);
 /* The same where q, k, v are [batch, heads, length, size] already; k [batch, heads, size, length] with `turned`. */

@@ -41,7 +41,10 @@ static void transpose_rows(const struct job *j, const unsigned char *src, size_t
         const size_t wide = to - c < TILE ? to - c : TILE;
         for (size_t r = 0; r < j->rows; r += TILE) {
             const size_t high = j->rows - r < TILE ? j->rows - r : TILE;
-            for (size_t i = 0; i < high; i++) wml_nn_to_float(j->dtype, src + ((r + i) * j->inner + c) * j->item, wide, square[i]);
+            for (size_t i = 0; i < high; i++) {
+                wml_nn_to_float(j->dtype, src + ((r + i) * j->inner + c) * j->item, wide, square[i]);
+                for (size_t k = 0; j->recipe.scale && k < wide; k++) square[i][k] *= j->recipe.scale[r + i];
+            }
             for (size_t k = 0; k < wide; k++)
                 for (size_t i = 0; i < high; i++) out[(c - from + k) * j->rows + r + i] = square[i][k];
         }
@@ -117,7 +120,7 @@ struct wml_tensor *wml_nn_derive(struct wml_nn *b, const struct wml_weight *w, s
         if (i > recipe.axis) j->tail *= (size_t)dims[i];
     }
     struct wml_derived *d = WML_NEW(&b->m->arena, struct wml_derived);
-    *d = (struct wml_derived){.source = source, .size = j->made * count, .turned = recipe.transpose && rank == 2,
+    *d = (struct wml_derived){.source = source, .size = j->made * count, .turned = recipe.transpose && rank == 2 && !recipe.scale,
                               .produce = produce, .arg = j};
     int64_t turned[3] = {0};
     if (recipe.transpose) {

@@ -7,8 +7,8 @@
 
 struct wml_nn_recipe { /* zero: only the type changes */
     bool transpose;     /* of the two last axes of two or three */
-    const float *scale; /* one for every index along `axis`; NULL: none */
-    size_t axis;
+    const float *scale; /* one for every index along `axis` of dims; NULL: none */
+    size_t axis;        /* with transpose: 0 of two */
 };
 
 /* A tensor of b->real with `dims` from `bytes`, elements of dtype in the order that dims has before the transposition. The

@@ -26,6 +26,22 @@ struct wml_value *wml_nn_linear(struct wml_nn *b, struct wml_value *x, const cha
     return x;
 }
 
+struct wml_value *wml_nn_linear_scaled(struct wml_nn *b, struct wml_value *x, const char *name, int64_t out, const float *scale)
+{
+    if (b->failed || !x || !scale) return NULL;
+    wml_nn_enter_layer(b, "Linear", "%s", name);
+    const struct wml_weight *w = wml_nn_need(b, "weight", WML_DIMS(out, last_axis(b, x)));
+    struct wml_value *bias = w && wml_nn_has(b, "bias") ? wml_nn_scaled(b, wml_nn_need(b, "bias", WML_DIMS(out)), 0, scale) : NULL;
+    if (wml_nn_rank(x) == 2) {
+        x = wml_nn_gemm(b, x, wml_nn_scaled(b, w, 0, scale), bias, true);
+    } else {
+        x = wml_nn_matmul(b, x, wml_nn_scaled_transposed(b, w, scale));
+        if (bias) x = wml_nn_add(b, bias, x);
+    }
+    wml_nn_leave(b);
+    return x;
+}
+
 struct wml_value *wml_nn_linear_with(struct wml_nn *b, struct wml_value *x, const struct wml_weight *weight,
                                      const struct wml_weight *bias)
 {

@@ -7,6 +7,8 @@
 
 /* Linear: weight [out,in], with its bias where the checkpoint has one. out: -1 for any. Two axes: Gemm; more: MatMul, Add. */
 struct wml_value *wml_nn_linear(struct wml_nn *b, struct wml_value *x, const char *name, int64_t out);
+/* The same, and what comes out times scale[i], i along its last axis: the weights carry it. scale lives as long as the model. */
+struct wml_value *wml_nn_linear_scaled(struct wml_nn *b, struct wml_value *x, const char *name, int64_t out, const float *scale);
 /* The same with weights that lie elsewhere (tied ones); bias NULL: none. */
 struct wml_value *wml_nn_linear_with(struct wml_nn *b, struct wml_value *x, const struct wml_weight *weight, const struct wml_weight *bias);
 /* The head over the vocabulary [rows, width]: `name`.weight, or the table `tied` ("/model.embed_tokens.weight") where

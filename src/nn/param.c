@@ -205,6 +205,12 @@ struct wml_value *wml_nn_scaled(struct wml_nn *b, const struct wml_weight *w, si
     return initializer(b, w, ".scaled", w->bytes, w->rank, w->dims, (struct wml_nn_recipe){.scale = scale, .axis = axis});
 }
 
+struct wml_value *wml_nn_scaled_transposed(struct wml_nn *b, const struct wml_weight *w, const float *scale)
+{
+    if (b->failed || !w) return NULL;
+    return initializer(b, w, ".transposed.scaled", w->bytes, 2, w->dims, (struct wml_nn_recipe){.transpose = true, .scale = scale});
+}
+
 /* The length of every slice along the axis, whose index repeats every along * tail elements; a block at a time. */
 static void slice_lengths(const struct wml_weight *w, size_t along, size_t tail, double *out)
 {

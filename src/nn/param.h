@@ -28,6 +28,7 @@ struct wml_value *wml_nn_rows(struct wml_nn *b, const struct wml_weight *w, int6
 struct wml_value *wml_nn_turned(struct wml_nn *b, const struct wml_weight *w, int64_t n, int64_t rows, int64_t columns);
 /* Multiplied by scale[i] where i is the index along `axis`; scale lives as long as the model. */
 struct wml_value *wml_nn_scaled(struct wml_nn *b, const struct wml_weight *w, size_t axis, const float *scale);
+struct wml_value *wml_nn_scaled_transposed(struct wml_nn *b, const struct wml_weight *w, const float *scale); /* [n,k] as [k,n], along n */
 /* Weight norm (Salimans and Kingma 2016): `direction` with the slices along one axis scaled to the lengths `length`, whose other
  * axes are 1. */
 struct wml_value *wml_nn_normed(struct wml_nn *b, const struct wml_weight *direction, const struct wml_weight *length);

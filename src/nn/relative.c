@@ -149,6 +149,25 @@ struct wml_value *wml_nn_distance_rows(struct wml_nn *b, struct wml_value *ids, 
     return cut(b, v, 0, wml_nn_sub(b, half, len), wml_nn_add(b, half, len), (struct wml_axis){.size = -1});
 }
 
+struct wml_value *wml_nn_distance_vectors(struct wml_nn *b, const struct wml_weight *table, struct wml_value *ids, int64_t max,
+                                          int64_t (*row)(const void *arg, int64_t distance), const void *arg, double by)
+{
+    if (b->failed || !table || !ids) return NULL;
+    const int64_t n = wml_nn_axis(ids, 1).size, size = table->dims[1];
+    if (n < 0) {
+        struct wml_value *v = wml_nn_gather(b, wml_nn_param_of(b, table), wml_nn_distance_rows(b, ids, max, row, arg), 0);
+        return wml_nn_scale(b, wml_nn_transpose(b, v, "10"), by);
+    }
+    const float *t = wml_nn_read(b, table);
+    float *out = wml_nn_room(b, "relative positions", sizeof *out, WML_DIMS(size, 2 * n));
+    if (!t || !out) return NULL;
+    for (int64_t i = 0; i < 2 * n; i++) {
+        const int64_t from = row(arg, i - n + 1);
+        for (int64_t c = 0; c < size; c++) out[c * 2 * n + i] = (float)(t[from * size + c] * by);
+    }
+    return wml_nn_const(b, "distances", WML_F32, WML_DIMS(size, 2 * n), out);
+}
+
 /* Row q of the flat x starts at 2nq; the key k of query q is in its column k - q + n - 1, which is (2n - 1) q + k places
  * after the first n - 1: rows of 2n - 1 whose first n columns are the keys. */
 struct wml_value *wml_nn_to_keys(struct wml_nn *b, struct wml_value *x, struct wml_value *ids)
