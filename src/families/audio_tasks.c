@@ -1,4 +1,5 @@
 /* families/audio_tasks.c - see audio_tasks.h. */
+#include <math.h>
 #include "families/audio_tasks.h"
 
 enum { MAX_TDNN = 32 };
@@ -14,9 +15,13 @@ static struct wml_value *encoded(struct wml_family_job *j, struct wml_value **ke
 
 struct wml_value *wml_audio_weighted(struct wml_nn *b, struct wml_value *const *kept, size_t n)
 {
-    struct wml_value *shares = wml_nn_softmax(b, wml_nn_param(b, "layer_weights", WML_DIMS((int64_t)n)), -1), *sum = NULL;
+    const float *w = wml_nn_read(b, wml_nn_need(b, "layer_weights", WML_DIMS((int64_t)n)));
+    struct wml_value *sum = NULL;
+    double most = -INFINITY, total = 0; /* shares are the softmax of the weights */
+    for (size_t i = 0; w && i < n; i++) most = fmax(most, w[i]);
+    for (size_t i = 0; w && i < n; i++) total += exp(w[i] - most);
     for (size_t i = 0; i < n && wml_nn_ok(b); i++) {
-        struct wml_value *part = wml_nn_mul(b, kept[i], wml_nn_pick(b, shares, 0, (int64_t)i));
+        struct wml_value *part = wml_nn_mul(b, kept[i], wml_nn_float(b, exp(w[i] - most) / total));
         sum = sum ? wml_nn_add(b, sum, part) : part;
     }
     return sum;

@@ -59,10 +59,7 @@ static struct wml_value *add_segments(struct wml_nn *b, const struct wml_bert *p
 static struct wml_value *add_positions(struct wml_nn *b, const struct wml_bert *p, const struct wml_text *t, struct wml_value *x)
 {
     if (p->places != WML_BERT_ABSOLUTE) return x;
-    if (p->pad >= 0) {
-        struct wml_value *at = wml_text_positions(b, t->ids, p->pad, p->positions);
-        return wml_nn_add(b, x, wml_nn_embedding(b, at, "position_embeddings", p->positions, p->embedding));
-    }
+    if (p->pad >= 0) return wml_nn_add(b, x, wml_text_positions(b, t->ids, "position_embeddings", p->pad, p->positions, p->embedding));
     const struct wml_weight *table = wml_nn_need(b, "position_embeddings.weight", WML_DIMS(p->positions, p->embedding));
     return wml_nn_add(b, x, wml_nn_position_rows(b, table, t->ids, 1, p->first));
 }

@@ -44,8 +44,9 @@ static struct wml_value *layer(struct wml_nn *b, const struct params *p, size_t 
     y = wml_nn_layer_norm(b, wml_nn_transpose(b, y, "0231"), "layernorm", 1e-6);
     y = wml_nn_act(b, wml_nn_linear(b, y, "pwconv1", 4 * width), p->act, "hidden_act");
     if (p->v2) y = response_norm(b, y, 4 * width);
-    y = wml_nn_linear(b, y, "pwconv2", width);
-    if (wml_nn_has(b, "layer_scale_parameter")) y = wml_nn_mul(b, y, wml_nn_param(b, "layer_scale_parameter", WML_DIMS(width)));
+    if (wml_nn_has(b, "layer_scale_parameter"))
+        y = wml_nn_linear_scaled(b, y, "pwconv2", width, wml_nn_read(b, wml_nn_need(b, "layer_scale_parameter", WML_DIMS(width))));
+    else y = wml_nn_linear(b, y, "pwconv2", width);
     x = wml_nn_add(b, x, wml_nn_transpose(b, y, "0312"));
     wml_nn_leave(b);
     return x;

@@ -62,10 +62,7 @@ static struct wml_value *embeddings(struct wml_nn *b, const struct wml_bert *p, 
     wml_nn_enter(b, "*Embeddings", "embeddings");
     struct wml_value *x = wml_nn_embedding(b, t->ids, "word_embeddings", p->vocab, p->hidden);
     if (o->drops) x = wml_nn_mul(b, x, weights(b, o, t));
-    if (!o->rotary) {
-        struct wml_value *at = wml_text_positions(b, t->ids, p->pad, p->positions);
-        x = wml_nn_add(b, x, wml_nn_embedding(b, at, "position_embeddings", p->positions, p->hidden));
-    }
+    if (!o->rotary) x = wml_nn_add(b, x, wml_text_positions(b, t->ids, "position_embeddings", p->pad, p->positions, p->hidden));
     if (o->norm_before) x = wml_nn_layer_norm(b, x, "layer_norm", p->eps);
     wml_nn_leave(b);
     return x;

@@ -33,26 +33,27 @@ static struct wml_value *means(struct wml_nn *b, const struct wml_bert *p, struc
     return wml_nn_reshape(b, wml_nn_reduce(b, "ReduceMean", x, WML_DIMS(2), false), WML_DIMS(0, p->heads, o->landmarks, p->hidden / p->heads));
 }
 
-/* The inverse of x, found in steps of third order (Razavi et al. 2014). */
+/* The inverse of x, found in steps of third order (Razavi et al. 2014): z becomes z (13 - xz (15 - xz (7 - xz))) / 4. Here z
+ * is kept times `by`, whose cube is 1 / 4: then the division is part of the three numbers. */
 static struct wml_value *inverse(struct wml_nn *b, struct wml_value *x, int64_t n)
 {
     float *one = wml_nn_room(b, "landmarks", sizeof *one, WML_DIMS(n, n));
     if (!one) return NULL;
-    struct wml_value *eye[3]; /* times 7, 15, 13 */
-    static const float times[3] = {7, 15, 13};
+    struct wml_value *eye[3]; /* times 7, 15, 13 and so many `by` as come with the product that is taken away */
+    const double by = cbrt(0.25), times[3] = {7 * by, 15 * by * by, 13 * by * by * by};
     for (size_t k = 0; k < 3; k++) {
-        for (int64_t i = 0; i < n; i++) one[i * n + i] = times[k];
+        for (int64_t i = 0; i < n; i++) one[i * n + i] = (float)times[k];
         eye[k] = wml_nn_const(b, "identity", WML_F32, WML_DIMS(n, n), one);
     }
     struct wml_value *most = wml_nn_reduce(b, "ReduceMax", wml_nn_reduce(b, "ReduceSum", x, WML_DIMS(-2), true), WML_DIMS(0, 1, 2, 3), true);
-    struct wml_value *z = wml_nn_div(b, wml_nn_transpose(b, x, "0132"), most);
+    struct wml_value *z = wml_nn_div(b, wml_nn_transpose(b, x, "0132"), wml_nn_scale(b, most, 1 / by));
     for (size_t i = 0; i < INVERSE_STEPS && wml_nn_ok(b); i++) {
         struct wml_value *xz = wml_nn_matmul(b, x, z), *y = wml_nn_sub(b, eye[0], xz);
         y = wml_nn_sub(b, eye[1], wml_nn_matmul(b, xz, y));
         y = wml_nn_sub(b, eye[2], wml_nn_matmul(b, xz, y));
-        z = wml_nn_matmul(b, wml_nn_scale(b, z, 0.25), y);
+        z = wml_nn_matmul(b, z, y);
     }
-    return z;
+    return wml_nn_scale(b, z, 1 / by);
 }
 
 /* Over the words, one kernel per head: x [batch, heads, n, size]. */
@@ -74,9 +75,9 @@ static struct wml_value *conv(struct wml_nn *b, const struct wml_bert *p, struct
     return x;
 }
 
-static struct wml_value *softmax_of(struct wml_nn *b, struct wml_value *q, struct wml_value *k, struct wml_value *mask)
+static struct wml_value *softmax_of(struct wml_nn *b, struct wml_value *q, struct wml_value *turned, struct wml_value *mask)
 {
-    struct wml_value *s = wml_nn_matmul(b, q, wml_nn_transpose(b, k, "0132"));
+    struct wml_value *s = wml_nn_matmul(b, q, turned);
     return wml_nn_softmax(b, mask ? wml_nn_add(b, s, mask) : s, -1);
 }
 
@@ -100,13 +101,15 @@ static struct wml_value *self(struct wml_nn *b, const struct wml_bert *p, struct
     static const char *const name[3] = {"query", "key", "value"};
     struct wml_value *qkv[3];
     if (!lengths_fit(b, p, t)) return NULL;
-    for (size_t i = 0; i < 3; i++) qkv[i] = wml_nn_split_heads(b, wml_nn_linear(b, x, name[i], p->hidden), p->heads);
-    const double scale = 1 / sqrt(sqrt((double)p->hidden / (double)p->heads));
-    struct wml_value *q = wml_nn_scale(b, qkv[0], scale), *k = wml_nn_scale(b, qkv[1], scale), *y;
+    for (size_t i = 0; i < 3; i++) {
+        qkv[i] = i ? wml_nn_linear(b, x, name[i], p->hidden) : wml_nn_queries(b, x, name[i], p->hidden, p->heads);
+        qkv[i] = wml_nn_split_heads(b, qkv[i], p->heads);
+    }
+    struct wml_value *q = qkv[0], *k = wml_nn_transpose(b, qkv[1], "0132"), *y;
     if (o->landmarks == o->length) {
         y = wml_nn_matmul(b, softmax_of(b, q, k, t->additive), qkv[2]);
     } else {
-        struct wml_value *lq = means(b, p, q), *lk = means(b, p, k);
+        struct wml_value *lq = means(b, p, q), *lk = wml_nn_transpose(b, means(b, p, qkv[1]), "0132");
         struct wml_value *w = wml_nn_matmul(b, softmax_of(b, q, lk, NULL), inverse(b, softmax_of(b, lq, lk, NULL), o->landmarks));
         y = wml_nn_matmul(b, w, wml_nn_matmul(b, softmax_of(b, lq, k, t->additive), qkv[2]));
     }

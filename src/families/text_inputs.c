@@ -32,7 +32,7 @@ struct wml_text wml_text_inputs(struct wml_family_job *j, int64_t vocab, int64_t
     return t;
 }
 
-struct wml_value *wml_text_positions(struct wml_nn *b, struct wml_value *ids, int64_t pad, int64_t rows)
+struct wml_value *wml_text_positions(struct wml_nn *b, struct wml_value *ids, const char *name, int64_t pad, int64_t rows, int64_t width)
 {
     if (!wml_nn_ok(b) || !ids) return NULL;
     const enum wml_dtype dtype = wml_value_elem(ids);
@@ -44,5 +44,8 @@ struct wml_value *wml_text_positions(struct wml_nn *b, struct wml_value *ids, in
     struct wml_value *blank = wml_nn_compare(b, "Equal", ids, wml_nn_int(b, dtype, pad));
     struct wml_value *token = wml_nn_cast(b, wml_nn_unary(b, "Not", blank), dtype);
     struct wml_value *at = wml_nn_mul(b, wml_nn_cumsum(b, token, 1), token);
-    return pad ? wml_nn_add(b, at, wml_nn_int(b, dtype, pad)) : at;
+    wml_nn_enter_layer(b, "Embedding", "%s", name);
+    at = wml_nn_gather(b, wml_nn_rows(b, wml_nn_need(b, "weight", WML_DIMS(rows, width)), pad, rows), at, 0);
+    wml_nn_leave(b);
+    return at;
 }

@@ -14,8 +14,8 @@ struct wml_text {
 /* Declares input_ids, attention_mask and, of `segments` kinds above 0, token_type_ids. positions: how many the model has. */
 struct wml_text wml_text_inputs(struct wml_family_job *j, int64_t vocab, int64_t positions, int64_t segments, bool choices);
 
-/* Positions of tokens as RoBERTa counts them, in the type of ids: pad + 1, pad + 2, ... for those that are no padding, pad
- * for those that are. A fixed length for which a table of `rows` has not enough is a failure. */
-struct wml_value *wml_text_positions(struct wml_nn *b, struct wml_value *ids, int64_t pad, int64_t rows);
+/* Positions of tokens as RoBERTa counts them: the rows pad + 1, pad + 2, ... of the layer `name`, a table [rows, width], for those
+ * that are no padding, row pad for those that are. A fixed length for which it has not enough is a failure. */
+struct wml_value *wml_text_positions(struct wml_nn *b, struct wml_value *ids, const char *name, int64_t pad, int64_t rows, int64_t width);
 
 #endif

@@ -70,10 +70,8 @@ void wml_text_token_classes(struct wml_family_job *j)
 
 void wml_text_answers(struct wml_nn *b, struct wml_value *x)
 {
-    struct wml_value *part[2];
-    wml_nn_split(b, x, -1, 2, part);
-    wml_nn_output(b, "start_logits", wml_nn_squeeze(b, part[0], WML_DIMS(-1)));
-    wml_nn_output(b, "end_logits", wml_nn_squeeze(b, part[1], WML_DIMS(-1)));
+    wml_nn_output(b, "start_logits", wml_nn_pick(b, x, -1, 0));
+    wml_nn_output(b, "end_logits", wml_nn_pick(b, x, -1, 1));
 }
 
 void wml_text_question(struct wml_family_job *j)

@@ -24,9 +24,10 @@ static struct wml_value *add_mid(struct wml_nn *b, const struct yolos *p, size_t
 static struct wml_value *body(struct wml_nn *b, struct yolos *p, struct wml_value *pixels)
 {
     wml_nn_enter(b, "*Embeddings", "embeddings");
-    struct wml_value *x = wml_vit_prepend(b, (const char *const[]){"cls_token"}, 1, wml_vit_patches(b, &p->vit, pixels, p->grid));
+    struct wml_value *x = wml_vit_patches(b, &p->vit, pixels, p->grid);
+    struct wml_value *first = wml_nn_repeat(b, wml_nn_param(b, "cls_token", WML_DIMS(1, 1, p->vit.hidden)), 0, x, 0);
     struct wml_value *last = wml_nn_repeat(b, wml_nn_param(b, "detection_tokens", WML_DIMS(1, p->detections, p->vit.hidden)), 0, x, 0);
-    x = wml_nn_concat(b, 1, WML_VALUES(x, last));
+    x = wml_nn_concat(b, 1, WML_VALUES(first, x, last));
     x = wml_vit_add_positions(b, x, 1, p->detections, p->stored, p->grid, p->vit.hidden);
     wml_nn_leave(b);
     wml_nn_enter(b, "*Encoder", "encoder");
@@ -60,8 +61,12 @@ static void detection(struct wml_family_job *j)
     wml_nn_enter(b, "*Model", "%s", j->type->base);
     x = wml_nn_slice(b, body(b, &p, x), 1, -p.detections, INT64_MAX);
     wml_nn_leave(b);
-    wml_nn_output(b, "logits", wml_box_head(b, "class_labels_classifier", x, p.vit.hidden, wml_cfg_labels(j, j->cfg) + 1));
-    wml_nn_output(b, "pred_boxes", wml_nn_unary(b, "Sigmoid", wml_box_head(b, "bbox_predictor", x, p.vit.hidden, 4)));
+    const int64_t labels = wml_cfg_labels(j, j->cfg) + 1;
+    x = wml_nn_reshape(b, x, WML_DIMS(-1, p.vit.hidden));
+    struct wml_value *kind = wml_box_head(b, "class_labels_classifier", x, p.vit.hidden, labels);
+    struct wml_value *box = wml_nn_unary(b, "Sigmoid", wml_box_head(b, "bbox_predictor", x, p.vit.hidden, 4));
+    wml_nn_output(b, "logits", wml_nn_reshape(b, kind, WML_DIMS(-1, p.detections, labels)));
+    wml_nn_output(b, "pred_boxes", wml_nn_reshape(b, box, WML_DIMS(-1, p.detections, 4)));
 }
 
 static const struct wml_family_type types[] = {{"yolos", "Yolos", "vit"}, {NULL, NULL, NULL}};
