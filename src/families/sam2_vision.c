@@ -107,23 +107,25 @@ static struct wml_value *largest(struct wml_nn *b, struct wml_value *x, int64_t 
     return wml_nn_pool(b, "MaxPool", wml_nn_transpose(b, x, "0312"), &(struct wml_nn_window){.kernel = pool, .stride = pool});
 }
 
-/* x [n, rows * columns, in] -> [n, places, width] */
+/* x: rows, [n * rows * columns, in] -> [n * places, width] */
 static struct wml_value *attention(struct wml_nn *b, const struct block *k, struct wml_value *x, int64_t rows, int64_t columns)
 {
     struct wml_value *part[3];
     if (k->width % k->heads)
         return wml_nn_fail(b, WML_E_FORMAT, "config.json: a width of %lld does not divide into %lld attention heads", (long long)k->width, (long long)k->heads);
+    const int64_t places = rows * columns;
     wml_nn_enter(b, "*MultiScaleAttention", "attn");
     wml_nn_split(b, wml_nn_queries_packed(b, x, "qkv", k->width, k->heads), -1, 3, part);
-    struct wml_nn_attention a = {.k = wml_nn_split_heads(b, part[1], k->heads), .v = wml_nn_split_heads(b, part[2], k->heads), .heads = k->heads, .scale = 1};
+    struct wml_nn_attention a = {.k = wml_nn_split_rows(b, part[1], k->heads, places), .v = wml_nn_split_rows(b, part[2], k->heads, places),
+                                 .heads = k->heads, .scale = 1};
     if (k->pool > 1) {
-        x = largest(b, wml_nn_reshape(b, part[0], WML_DIMS(0, rows, columns, k->width)), k->pool);
+        x = largest(b, wml_nn_reshape(b, part[0], WML_DIMS(-1, rows, columns, k->width)), k->pool);
         x = wml_nn_reshape(b, x, WML_DIMS(0, k->heads, k->width / k->heads, rows / k->pool * (columns / k->pool)));
         a.q = wml_nn_transpose(b, x, "0132");
     } else {
-        a.q = wml_nn_split_heads(b, part[0], k->heads);
+        a.q = wml_nn_split_rows(b, part[0], k->heads, places);
     }
-    x = wml_nn_linear(b, wml_nn_join_heads(b, wml_nn_attention_heads(b, &a)), "proj", k->width);
+    x = wml_nn_linear(b, wml_nn_join_rows(b, wml_nn_attention_heads(b, &a)), "proj", k->width);
     wml_nn_leave(b);
     return x;
 }
@@ -133,14 +135,14 @@ static struct wml_value *in_windows(struct wml_nn *b, const struct block *k, str
 {
     const int64_t rows = grid[0] / k->pool, columns = grid[1] / k->pool, side = k->window;
     if (!side) {
-        x = attention(b, k, wml_nn_reshape(b, x, WML_DIMS(0, grid[0] * grid[1], k->in)), grid[0], grid[1]);
-        return wml_nn_reshape(b, x, WML_DIMS(0, rows, columns, k->width));
+        x = attention(b, k, wml_nn_reshape(b, x, WML_DIMS(-1, k->in)), grid[0], grid[1]);
+        return wml_nn_reshape(b, x, WML_DIMS(-1, rows, columns, k->width));
     }
     const int64_t across[2] = {(grid[0] + side - 1) / side, (grid[1] + side - 1) / side}, small = side / k->pool;
     if (!small) return wml_nn_fail(b, WML_E_FORMAT, "config.json: windows of %lld places are smaller than query_stride", (long long)side);
     x = wml_nn_pad(b, x, (const int64_t[]){0, 0, 0, 0, 0, across[0] * side - grid[0], across[1] * side - grid[1], 0}, 0);
-    x = attention(b, k, wml_nn_to_windows(b, x, side), side, side);
-    x = wml_nn_from_windows(b, x, small, across[0] * small, across[1] * small);
+    x = attention(b, k, wml_nn_to_windows(b, x, side, across[0] * side, across[1] * side), side, side);
+    x = wml_nn_from_windows(b, x, small, across[0] * small, across[1] * small, false);
     return wml_nn_slice(b, wml_nn_slice(b, x, 1, 0, rows), 2, 0, columns);
 }
 

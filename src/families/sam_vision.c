@@ -64,17 +64,17 @@ static struct wml_value *relative_terms(struct wml_nn *b, struct wml_value *q, i
     return wml_nn_reshape(b, wml_nn_add(b, h, w), WML_DIMS(-1, rows * columns, rows * columns));
 }
 
-/* x [n, rows * columns, hidden] */
+/* x: rows, [n * rows * columns, hidden] */
 static struct wml_value *attention(struct wml_nn *b, const struct wml_sam_vision *p, struct wml_value *x, int64_t rows, int64_t columns)
 {
     struct wml_value *part[3];
     const int64_t size = p->hidden / p->heads, places = rows * columns;
     wml_nn_enter(b, "*VisionAttention", "attn");
     wml_nn_split(b, wml_nn_queries_packed(b, x, "qkv", p->hidden, p->heads), -1, 3, part);
-    struct wml_value *q = wml_nn_split_heads(b, part[0], p->heads), *k = wml_nn_split_heads(b, part[1], p->heads);
-    struct wml_nn_attention a = {.q = q, .k = k, .v = wml_nn_split_heads(b, part[2], p->heads), .heads = p->heads, .scale = 1};
+    struct wml_value *q = wml_nn_split_rows(b, part[0], p->heads, places), *k = wml_nn_split_rows(b, part[1], p->heads, places);
+    struct wml_nn_attention a = {.q = q, .k = k, .v = wml_nn_split_rows(b, part[2], p->heads, places), .heads = p->heads, .scale = 1};
     if (p->relative) a.bias = wml_nn_reshape(b, relative_terms(b, q, rows, columns, size), WML_DIMS(-1, p->heads, places, places));
-    x = wml_nn_linear(b, wml_nn_join_heads(b, wml_nn_attention_heads(b, &a)), "proj", p->hidden);
+    x = wml_nn_linear(b, wml_nn_join_rows(b, wml_nn_attention_heads(b, &a)), "proj", p->hidden);
     wml_nn_leave(b);
     return x;
 }
@@ -85,13 +85,13 @@ static struct wml_value *layer(struct wml_nn *b, const struct wml_sam_vision *p,
     wml_nn_enter(b, "*VisionLayer", "layers.%zu", i);
     struct wml_value *y = wml_nn_layer_norm(b, x, "layer_norm1", p->eps);
     if (whole) {
-        y = wml_nn_reshape(b, y, WML_DIMS(0, side * side, p->hidden));
-        y = wml_nn_reshape(b, attention(b, p, y, side, side), WML_DIMS(0, side, side, p->hidden));
+        y = wml_nn_reshape(b, y, WML_DIMS(-1, p->hidden));
+        y = wml_nn_reshape(b, attention(b, p, y, side, side), WML_DIMS(-1, side, side, p->hidden));
     } else {
         const int64_t up = (side + p->window - 1) / p->window * p->window;
         y = wml_nn_pad(b, y, (const int64_t[]){0, 0, 0, 0, 0, up - side, up - side, 0}, 0);
-        y = attention(b, p, wml_nn_to_windows(b, y, p->window), p->window, p->window);
-        y = wml_nn_from_windows(b, y, p->window, up, up);
+        y = attention(b, p, wml_nn_to_windows(b, y, p->window, up, up), p->window, p->window);
+        y = wml_nn_from_windows(b, y, p->window, up, up, false);
         y = wml_nn_slice(b, wml_nn_slice(b, y, 1, 0, side), 2, 0, side);
     }
     x = wml_nn_add(b, x, y);

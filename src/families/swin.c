@@ -6,14 +6,15 @@ static struct wml_value *attend(struct wml_nn *b, const struct wml_swin_block *k
     const int64_t window = k->p->window, span = (2 * window - 1) * (2 * window - 1);
     wml_nn_enter(b, "*Attention", "attention");
     wml_nn_enter(b, "*SelfAttention", "self");
+    const int64_t places = k->side * k->side;
     const float *table = wml_nn_read(b, wml_nn_need(b, "relative_position_bias_table", WML_DIMS(span, k->heads)));
-    struct wml_value *q = wml_nn_split_heads(b, wml_nn_queries(b, x, "query", k->width, k->heads), k->heads);
-    struct wml_value *key = wml_nn_split_heads(b, wml_nn_linear(b, x, "key", k->width), k->heads);
-    struct wml_value *v = wml_nn_split_heads(b, wml_nn_linear(b, x, "value", k->width), k->heads);
+    struct wml_value *q = wml_nn_split_rows(b, wml_nn_queries(b, x, "query", k->width, k->heads), k->heads, places);
+    struct wml_value *key = wml_nn_split_rows(b, wml_nn_linear(b, x, "key", k->width), k->heads, places);
+    struct wml_value *v = wml_nn_split_rows(b, wml_nn_linear(b, x, "value", k->width), k->heads, places);
     wml_nn_find(b, "relative_position_index"); /* computed */
     struct wml_value *scores = wml_nn_attention_scores(b, q, key, 1);
     scores = wml_swin_add_mask(b, wml_nn_add(b, scores, wml_swin_bias(b, k, table, window)), mask);
-    x = wml_nn_join_heads(b, wml_nn_matmul(b, wml_nn_softmax(b, scores, -1), v));
+    x = wml_nn_join_rows(b, wml_nn_matmul(b, wml_nn_softmax(b, scores, -1), v));
     wml_nn_leave(b);
     wml_nn_enter(b, "*SelfOutput", "output");
     x = wml_nn_linear(b, x, "dense", k->width);

@@ -76,13 +76,18 @@ struct wml_value *wml_swin_in_windows(struct wml_nn *b, const struct wml_swin_bl
 {
     if (b->failed || !x) return NULL;
     const int64_t rows = up_to(k->rows, k->side), columns = up_to(k->columns, k->side);
-    x = pad_to(b, wml_nn_reshape(b, x, WML_DIMS(0, k->rows, k->columns, k->width)), 1, rows, columns);
-    x = wml_nn_roll(b, wml_nn_roll(b, x, 1, k->shift), 2, k->shift);
-    x = k->kind->attend(b, k, wml_nn_to_windows(b, x, k->side), k->shift ? shift_mask(b, k, rows, columns) : NULL);
-    x = wml_nn_from_windows(b, x, k->side, rows, columns);
+    const bool moved = k->shift || rows != k->rows || columns != k->columns;
+    if (moved) {
+        x = pad_to(b, wml_nn_reshape(b, x, WML_DIMS(-1, k->rows, k->columns, k->width)), 1, rows, columns);
+        x = wml_nn_roll(b, wml_nn_roll(b, x, 1, k->shift), 2, k->shift);
+    }
+    x = wml_nn_to_windows(b, x, k->side, rows, columns);
+    x = k->kind->attend(b, k, x, k->shift ? shift_mask(b, k, rows, columns) : NULL);
+    x = wml_nn_from_windows(b, x, k->side, rows, columns, !moved);
+    if (!moved) return x;
     x = wml_nn_roll(b, wml_nn_roll(b, x, 1, -k->shift), 2, -k->shift);
     x = wml_nn_slice(b, wml_nn_slice(b, x, 1, 0, k->rows), 2, 0, k->columns);
-    return wml_nn_reshape(b, x, WML_DIMS(0, k->rows * k->columns, k->width));
+    return wml_nn_reshape(b, x, WML_DIMS(-1, k->width));
 }
 
 struct wml_value *wml_swin_bias(struct wml_nn *b, const struct wml_swin_block *k, const float *table, int64_t window)
@@ -116,16 +121,12 @@ struct wml_value *wml_swin_feed_forward(struct wml_nn *b, const struct wml_swin_
 /* Four neighbours become one place of twice the width. The order is that of the checkpoint: down, then right. */
 static struct wml_value *merge(struct wml_nn *b, const struct wml_swin *p, struct wml_value *x, int64_t width, int64_t grid[2])
 {
-    struct wml_value *part[4];
     wml_nn_enter(b, "*PatchMerging", "downsample");
-    x = wml_nn_reshape(b, x, WML_DIMS(0, grid[0], grid[1], width));
     const int64_t rows = up_to(grid[0], 2), columns = up_to(grid[1], 2);
-    x = pad_to(b, x, 1, rows, columns);
-    for (int64_t i = 0; i < 4; i++)
-        part[i] = wml_nn_slice_step(b, wml_nn_slice_step(b, x, 1, i % 2, INT64_MAX, 2), 2, i / 2, INT64_MAX, 2);
+    if (rows != grid[0] || columns != grid[1]) x = pad_to(b, wml_nn_reshape(b, x, WML_DIMS(-1, grid[0], grid[1], width)), 1, rows, columns);
+    x = wml_nn_merge_four(b, x, columns);
     grid[0] = rows / 2;
     grid[1] = columns / 2;
-    x = wml_nn_reshape(b, wml_nn_concat(b, 3, 4, part), WML_DIMS(0, grid[0] * grid[1], 4 * width));
     if (!p->v2) x = wml_nn_layer_norm(b, x, "norm", 1e-5);
     x = wml_nn_linear(b, x, "reduction", 2 * width);
     if (p->v2) x = wml_nn_layer_norm(b, x, "norm", 1e-5);
@@ -173,11 +174,12 @@ static struct wml_value *embeddings(struct wml_nn *b, const struct wml_swin *p, 
 struct wml_value *wml_swin_body(struct wml_nn *b, const struct wml_swin *p, struct wml_value *pixels, const struct wml_swin_kind *kind)
 {
     int64_t grid[2] = {1, 1};
-    struct wml_value *x = embeddings(b, p, pixels, grid);
+    struct wml_value *x = wml_nn_reshape(b, embeddings(b, p, pixels, grid), WML_DIMS(-1, p->width));
     wml_nn_enter(b, "*Encoder", "encoder");
     for (size_t s = 0; s < p->stages && wml_nn_ok(b); s++) x = stage(b, p, s, x, grid, kind);
     wml_nn_leave(b);
-    return p->bare ? x : wml_nn_layer_norm(b, x, "layernorm", p->eps);
+    if (!p->bare) x = wml_nn_layer_norm(b, x, "layernorm", p->eps);
+    return wml_nn_reshape(b, x, WML_DIMS(-1, grid[0] * grid[1], wml_swin_last_width(p)));
 }
 
 /* ---------------------------------------------------------------------- tasks */

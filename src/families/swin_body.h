@@ -23,10 +23,10 @@ struct wml_swin_block { /* one block of a stage */
     int64_t width, heads, rows, columns; /* of the picture in this stage */
     int64_t side, shift;                 /* of its windows; shift 0: none */
 };
-/* x and result: [batch, rows * columns, width]. In the scope of the block. */
+/* x and result: rows, [batch * rows * columns, width]. In the scope of the block. */
 struct wml_swin_kind {
     struct wml_value *(*block)(struct wml_nn *b, const struct wml_swin_block *k, struct wml_value *x);
-    /* Attention within windows: takes and gives [batch * windows, side * side, width]; mask is added to the scores of every
+    /* Attention within windows: takes and gives rows, [batch * windows * side * side, width]; mask is added to the scores of every
      * window, or NULL. */
     struct wml_value *(*attend)(struct wml_nn *b, const struct wml_swin_block *k, struct wml_value *x, struct wml_value *mask);
 };

@@ -59,15 +59,16 @@ static struct wml_value *attend(struct wml_nn *b, const struct wml_swin_block *k
 {
     wml_nn_enter(b, "*Attention", "attention");
     wml_nn_enter(b, "*SelfAttention", "self");
-    struct wml_value *q = unit(b, wml_nn_split_heads(b, wml_nn_linear(b, x, "query", k->width), k->heads));
-    struct wml_value *key = unit(b, wml_nn_split_heads(b, wml_nn_linear(b, x, "key", k->width), k->heads));
-    struct wml_value *v = wml_nn_split_heads(b, wml_nn_linear(b, x, "value", k->width), k->heads);
+    const int64_t places = k->side * k->side;
+    struct wml_value *q = unit(b, wml_nn_split_rows(b, wml_nn_linear(b, x, "query", k->width), k->heads, places));
+    struct wml_value *key = unit(b, wml_nn_split_rows(b, wml_nn_linear(b, x, "key", k->width), k->heads, places));
+    struct wml_value *v = wml_nn_split_rows(b, wml_nn_linear(b, x, "value", k->width), k->heads, places);
     struct wml_value *scores = wml_nn_mul(b, wml_nn_attention_scores(b, q, key, 1), scale_of(b, k->heads));
     scores = wml_nn_add(b, scores, wml_swin_bias(b, k, distance_table(b, k), k->side));
     wml_nn_find(b, "relative_coords_table"); /* both computed */
     wml_nn_find(b, "relative_position_index");
     scores = wml_swin_add_mask(b, scores, mask);
-    x = wml_nn_join_heads(b, wml_nn_matmul(b, wml_nn_softmax(b, scores, -1), v));
+    x = wml_nn_join_rows(b, wml_nn_matmul(b, wml_nn_softmax(b, scores, -1), v));
     wml_nn_leave(b);
     wml_nn_enter(b, "*SelfOutput", "output");
     x = wml_nn_linear(b, x, "dense", k->width);

@@ -2,31 +2,48 @@
 #include <math.h>
 #include "nn/attention.h"
 
-static struct wml_value *split(struct wml_nn *b, struct wml_value *x, int64_t heads, const char *perm)
+/* length: of x that is rows; 0: x has three axes. */
+static struct wml_value *split(struct wml_nn *b, struct wml_value *x, int64_t heads, int64_t length, const char *perm)
 {
     if (b->failed || !x) return NULL;
     const int64_t width = wml_nn_size(b, x, -1, "the width of attention");
     if (heads < 1 || width % heads)
         return wml_nn_fail(b, WML_E_FORMAT, "config.json: a width of %lld does not divide into %lld attention heads",
                            (long long)width, (long long)heads);
-    return wml_nn_transpose(b, wml_nn_reshape(b, x, WML_DIMS(0, 0, heads, width / heads)), perm);
+    x = length ? wml_nn_reshape(b, x, WML_DIMS(-1, length, heads, width / heads)) : wml_nn_reshape(b, x, WML_DIMS(0, 0, heads, width / heads));
+    return wml_nn_transpose(b, x, perm);
 }
 
 struct wml_value *wml_nn_split_heads(struct wml_nn *b, struct wml_value *x, int64_t heads)
 {
-    return split(b, x, heads, "0213");
+    return split(b, x, heads, 0, "0213");
+}
+
+struct wml_value *wml_nn_split_rows(struct wml_nn *b, struct wml_value *x, int64_t heads, int64_t length)
+{
+    return split(b, x, heads, length, "0213");
 }
 
 struct wml_value *wml_nn_split_turned(struct wml_nn *b, struct wml_value *x, int64_t heads)
 {
-    return split(b, x, heads, "0231");
+    return split(b, x, heads, 0, "0231");
+}
+
+static int64_t width_of(struct wml_nn *b, struct wml_value *x)
+{
+    return wml_nn_size(b, x, 1, "the number of heads") * wml_nn_size(b, x, 3, "the size of a head");
 }
 
 struct wml_value *wml_nn_join_heads(struct wml_nn *b, struct wml_value *x)
 {
     if (b->failed || !x) return NULL;
-    const int64_t width = wml_nn_size(b, x, 1, "the number of heads") * wml_nn_size(b, x, 3, "the size of a head");
-    return wml_nn_reshape(b, wml_nn_transpose(b, x, "0213"), WML_DIMS(0, 0, width));
+    return wml_nn_reshape(b, wml_nn_transpose(b, x, "0213"), WML_DIMS(0, 0, width_of(b, x)));
+}
+
+struct wml_value *wml_nn_join_rows(struct wml_nn *b, struct wml_value *x)
+{
+    if (b->failed || !x) return NULL;
+    return wml_nn_reshape(b, wml_nn_transpose(b, x, "0213"), WML_DIMS(-1, width_of(b, x)));
 }
 
 /* The linear layer `name` of `times` * out, whose first `out` are queries. */

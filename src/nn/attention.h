@@ -30,6 +30,9 @@ struct wml_value *wml_nn_attention_scores(struct wml_nn *b, struct wml_value *q,
 /* [batch, length, heads * size] -> [batch, heads, length, size], and back. */
 struct wml_value *wml_nn_split_heads(struct wml_nn *b, struct wml_value *x, int64_t heads);
 struct wml_value *wml_nn_join_heads(struct wml_nn *b, struct wml_value *x);
+/* The same for rows: [batch * length, heads * size] -> [batch, heads, length, size], and back. */
+struct wml_value *wml_nn_split_rows(struct wml_nn *b, struct wml_value *x, int64_t heads, int64_t length);
+struct wml_value *wml_nn_join_rows(struct wml_nn *b, struct wml_value *x);
 /* Keys split and turned in one step: [batch, length, heads * size] -> [batch, heads, size, length]. */
 struct wml_value *wml_nn_split_turned(struct wml_nn *b, struct wml_value *x, int64_t heads);
 

@@ -2,22 +2,37 @@
  * rows of a window by windows by (columns, channels). */
 #include "nn/windows.h"
 
-struct wml_value *wml_nn_to_windows(struct wml_nn *b, struct wml_value *x, int64_t side)
+static int64_t channels(struct wml_nn *b, struct wml_value *x)
 {
-    if (b->failed || !x) return NULL;
-    const int64_t c = wml_nn_size(b, x, 3, "the channels of windows"), w = wml_nn_size(b, x, 2, "the width of pixel_values");
-    if (wml_nn_axis(x, 1).size == side && w == side) return wml_nn_reshape(b, x, WML_DIMS(0, side * side, c));
-    x = wml_nn_reshape(b, x, WML_DIMS(-1, side, w / side, side * c));
-    return wml_nn_reshape(b, wml_nn_transpose(b, x, "0213"), WML_DIMS(-1, side * side, c));
+    return wml_nn_size(b, x, -1, "the channels of windows");
 }
 
-struct wml_value *wml_nn_from_windows(struct wml_nn *b, struct wml_value *x, int64_t side, int64_t height, int64_t width)
+struct wml_value *wml_nn_to_windows(struct wml_nn *b, struct wml_value *x, int64_t side, int64_t height, int64_t width)
 {
     if (b->failed || !x) return NULL;
-    const int64_t c = wml_nn_size(b, x, 2, "the channels of windows");
-    if (height == side && width == side) return wml_nn_reshape(b, x, WML_DIMS(0, height, width, c));
-    x = wml_nn_reshape(b, x, WML_DIMS(-1, width / side, side, side * c));
-    return wml_nn_reshape(b, wml_nn_transpose(b, x, "0213"), WML_DIMS(-1, height, width, c));
+    const int64_t c = channels(b, x);
+    if (height == side && width == side) return wml_nn_rank(x) == 2 ? x : wml_nn_reshape(b, x, WML_DIMS(-1, c));
+    x = wml_nn_reshape(b, x, WML_DIMS(-1, side, width / side, side * c));
+    return wml_nn_reshape(b, wml_nn_transpose(b, x, "0213"), WML_DIMS(-1, c));
+}
+
+struct wml_value *wml_nn_from_windows(struct wml_nn *b, struct wml_value *x, int64_t side, int64_t height, int64_t width, bool rows)
+{
+    if (b->failed || !x) return NULL;
+    const int64_t c = channels(b, x);
+    if (height != side || width != side)
+        x = wml_nn_transpose(b, wml_nn_reshape(b, x, WML_DIMS(-1, width / side, side, side * c)), "0213");
+    else if (rows) return x;
+    return rows ? wml_nn_reshape(b, x, WML_DIMS(-1, c)) : wml_nn_reshape(b, x, WML_DIMS(-1, height, width, c));
+}
+
+struct wml_value *wml_nn_merge_four(struct wml_nn *b, struct wml_value *x, int64_t width)
+{
+    if (b->failed || !x) return NULL;
+    const int64_t c = channels(b, x);
+    x = wml_nn_transpose(b, wml_nn_reshape(b, x, WML_DIMS(-1, 2, width / 2, 2 * c)), "0213");
+    x = wml_nn_transpose(b, wml_nn_reshape(b, x, WML_DIMS(-1, 2, 2, c)), "0213");
+    return wml_nn_reshape(b, x, WML_DIMS(-1, 4 * c));
 }
 
 struct wml_value *wml_nn_roll(struct wml_nn *b, struct wml_value *x, int axis, int64_t by)
