@@ -60,12 +60,12 @@ static struct wml_value *mobile(struct wml_nn *b, const struct params *p, size_t
 
 /* ------------------------------------------------------------- the transformer */
 
-/* [batch, c, h, w] -> [batch * patch^2, places, c]: places that have the same place in their patch are one text. */
+/* [batch, c, h, w] -> rows, [batch * patch^2 * places, c]: places that have the same place in their patch are one text. */
 static struct wml_value *unfold(struct wml_nn *b, struct wml_value *x, int64_t p, int64_t c, int64_t h, int64_t w)
 {
     x = wml_nn_transpose(b, wml_nn_reshape(b, x, WML_DIMS(-1, p, w / p, p)), "0213");
     x = wml_nn_transpose(b, wml_nn_reshape(b, x, WML_DIMS(-1, c, h / p * (w / p), p * p)), "0321");
-    return wml_nn_reshape(b, x, WML_DIMS(-1, h / p * (w / p), c));
+    return wml_nn_reshape(b, x, WML_DIMS(-1, c));
 }
 
 static struct wml_value *fold(struct wml_nn *b, struct wml_value *x, int64_t p, int64_t c, int64_t h, int64_t w)
@@ -75,9 +75,10 @@ static struct wml_value *fold(struct wml_nn *b, struct wml_value *x, int64_t p, 
     return wml_nn_reshape(b, x, WML_DIMS(-1, c, h, w));
 }
 
-static struct wml_value *transformer(struct wml_nn *b, const struct params *p, struct wml_value *x, int64_t width, size_t n)
+/* x: rows of texts of `length`. */
+static struct wml_value *transformer(struct wml_nn *b, const struct params *p, struct wml_value *x, int64_t width, int64_t length, size_t n)
 {
-    const struct wml_vit v = {.hidden = width, .heads = p->heads};
+    const struct wml_vit v = {.hidden = width, .heads = p->heads, .length = length};
     wml_nn_enter(b, "*Transformer", "transformer");
     for (size_t i = 0; i < n && wml_nn_ok(b); i++) {
         wml_nn_enter(b, "*TransformerLayer", "layer.%zu", i);
@@ -109,7 +110,7 @@ static struct wml_value *vit(struct wml_nn *b, const struct params *p, size_t la
     wml_nn_leave(b);
     const bool resized = rows != h || columns != w;
     if (resized) y = wml_nn_resize(b, y, "linear", false, rows, columns);
-    y = transformer(b, p, unfold(b, y, p->patch, width, rows, columns), width, n);
+    y = transformer(b, p, unfold(b, y, p->patch, width, rows, columns), width, rows / p->patch * (columns / p->patch), n);
     y = fold(b, wml_nn_layer_norm(b, y, "layernorm", p->eps), p->patch, width, rows, columns);
     if (resized) y = wml_nn_resize(b, y, "linear", false, h, w);
     y = conv(b, p, y, "conv_projection", out, 1, 1);

@@ -33,29 +33,32 @@ static struct params params_of(struct wml_family_job *j)
     return p;
 }
 
-/* [batch, places, width] -> [batch, width, rows, columns], and back. */
+/* Rows [batch * places, width] -> [batch, width, rows, columns], and back. */
 static struct wml_value *to_image(struct wml_nn *b, struct wml_value *x, int64_t width, const int64_t grid[2])
 {
-    return wml_nn_reshape(b, wml_nn_transpose(b, x, "021"), WML_DIMS(0, width, grid[0], grid[1]));
+    return wml_nn_transpose(b, wml_nn_reshape(b, x, WML_DIMS(-1, grid[0], grid[1], width)), "0312");
 }
 
-static struct wml_value *to_places(struct wml_nn *b, struct wml_value *x, int64_t width)
+static struct wml_value *to_rows(struct wml_nn *b, struct wml_value *x, int64_t width)
 {
-    return wml_nn_transpose(b, wml_nn_reshape(b, x, WML_DIMS(0, width, -1)), "021");
+    return wml_nn_reshape(b, wml_nn_transpose(b, x, "0231"), WML_DIMS(-1, width));
 }
 
 static struct wml_value *attention(struct wml_nn *b, const struct params *p, size_t s, struct wml_value *x, const int64_t grid[2])
 {
     const int64_t width = p->width[s];
     struct wml_value *kv = x;
+    int64_t keys = grid[0] * grid[1];
     wml_nn_enter(b, "*Attention", "attention");
     wml_nn_enter(b, "*EfficientSelfAttention", "self");
     if (p->reduce[s] > 1) {
         kv = wml_nn_conv(b, to_image(b, x, width, grid), "sr", width, &(struct wml_nn_window){.stride = p->reduce[s]});
-        kv = wml_nn_layer_norm(b, to_places(b, kv, width), "layer_norm", 1e-5);
+        keys = kv ? wml_nn_axis(kv, 2).size * wml_nn_axis(kv, 3).size : 1;
+        kv = wml_nn_layer_norm(b, to_rows(b, kv, width), "layer_norm", 1e-5);
     }
     const struct wml_nn_attention a = {.q = wml_nn_queries(b, x, "query", width, p->heads[s]), .k = wml_nn_linear(b, kv, "key", width),
-                                       .v = wml_nn_linear(b, kv, "value", width), .heads = p->heads[s], .scale = 1};
+                                       .v = wml_nn_linear(b, kv, "value", width), .heads = p->heads[s], .scale = 1,
+                                       .length = grid[0] * grid[1], .kv_length = keys};
     x = wml_nn_attention(b, &a);
     wml_nn_leave(b);
     wml_nn_enter(b, "*SelfOutput", "output");
@@ -72,7 +75,7 @@ static struct wml_value *mix(struct wml_nn *b, const struct params *p, size_t s,
     wml_nn_enter(b, "*MixFFN", "mlp");
     x = to_image(b, wml_nn_linear(b, x, "dense1", inner), inner, grid);
     wml_nn_enter(b, "*DWConv", "dwconv");
-    x = to_places(b, wml_nn_conv(b, x, "dwconv", inner, &(struct wml_nn_window){.pad = 1, .groups = inner}), inner);
+    x = to_rows(b, wml_nn_conv(b, x, "dwconv", inner, &(struct wml_nn_window){.pad = 1, .groups = inner}), inner);
     wml_nn_leave(b);
     x = wml_nn_linear(b, wml_nn_act(b, x, p->act, "hidden_act"), "dense2", p->width[s]);
     wml_nn_leave(b);
@@ -86,7 +89,7 @@ static struct wml_value *stage(struct wml_nn *b, const struct params *p, size_t 
     wml_nn_enter(b, "*OverlapPatchEmbeddings", "patch_embeddings.%zu", s);
     x = wml_nn_conv(b, x, "proj", p->width[s], &(struct wml_nn_window){.stride = p->stride[s], .pad = p->patch[s] / 2});
     const int64_t grid[2] = {wml_nn_size(b, x, 2, what), wml_nn_size(b, x, 3, what)};
-    x = wml_nn_layer_norm(b, to_places(b, x, p->width[s]), "layer_norm", 1e-5);
+    x = wml_nn_layer_norm(b, to_rows(b, x, p->width[s]), "layer_norm", 1e-5);
     wml_nn_leave(b);
     for (size_t i = 0; i < (size_t)p->depth[s] && wml_nn_ok(b); i++) {
         wml_nn_enter(b, "*Layer", "block.%zu.%zu", s, i);
@@ -113,7 +116,7 @@ static void features(struct wml_family_job *j)
     body(j->nn, &p, wml_family_pixels_by_preprocessor(j, 512), out);
     if (!wml_nn_ok(j->nn)) return;
     struct wml_value *x = out[p.stages - 1];
-    wml_nn_output(j->nn, "last_hidden_state", p.flat ? to_places(j->nn, x, p.width[p.stages - 1]) : x);
+    wml_nn_output(j->nn, "last_hidden_state", p.flat ? wml_nn_transpose(j->nn, wml_nn_reshape(j->nn, x, WML_DIMS(0, p.width[p.stages - 1], -1)), "021") : x);
 }
 
 static void encoder(struct wml_family_job *j, const struct params *p, struct wml_value **out)
@@ -144,7 +147,7 @@ static struct wml_value *head(struct wml_family_job *j, const struct params *p, 
     for (size_t s = 0; s < p->stages; s++) {
         const int64_t grid[2] = {wml_nn_axis(in[s], 2).size, wml_nn_axis(in[s], 3).size};
         wml_nn_enter(b, "*MLP", "linear_c.%zu", s);
-        struct wml_value *x = wml_nn_linear(b, to_places(b, in[s], p->width[s]), "proj", p->decoder);
+        struct wml_value *x = wml_nn_linear(b, to_rows(b, in[s], p->width[s]), "proj", p->decoder);
         wml_nn_leave(b);
         x = to_image(b, x, p->decoder, grid);
         if (grid[0] != h || grid[1] != w) x = wml_nn_resize(b, x, "linear", false, h, w);

@@ -6,6 +6,7 @@
 
 struct wml_vit {
     int64_t hidden, layers, heads, inner, channels;
+    int64_t length; /* of what is attended to as rows, [batch * length, hidden]; 0: it has three axes */
     int64_t patch[2], image[2]; /* height, width; image: what the table of positions was made for */
     double eps;
     struct wml_str act;

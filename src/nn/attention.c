@@ -3,7 +3,7 @@
 #include "nn/attention.h"
 
 /* length: of x that is rows; 0: x has three axes. */
-static struct wml_value *split(struct wml_nn *b, struct wml_value *x, int64_t heads, int64_t length, const char *perm)
+static struct wml_value *heads_of(struct wml_nn *b, struct wml_value *x, int64_t heads, int64_t length, const char *perm)
 {
     if (b->failed || !x) return NULL;
     const int64_t width = wml_nn_size(b, x, -1, "the width of attention");
@@ -16,17 +16,17 @@ static struct wml_value *split(struct wml_nn *b, struct wml_value *x, int64_t he
 
 struct wml_value *wml_nn_split_heads(struct wml_nn *b, struct wml_value *x, int64_t heads)
 {
-    return split(b, x, heads, 0, "0213");
+    return heads_of(b, x, heads, 0, "0213");
 }
 
 struct wml_value *wml_nn_split_rows(struct wml_nn *b, struct wml_value *x, int64_t heads, int64_t length)
 {
-    return split(b, x, heads, length, "0213");
+    return heads_of(b, x, heads, length, "0213");
 }
 
 struct wml_value *wml_nn_split_turned(struct wml_nn *b, struct wml_value *x, int64_t heads)
 {
-    return split(b, x, heads, 0, "0231");
+    return heads_of(b, x, heads, 0, "0231");
 }
 
 static int64_t width_of(struct wml_nn *b, struct wml_value *x)
@@ -117,14 +117,15 @@ struct wml_value *wml_nn_attention(struct wml_nn *b, const struct wml_nn_attenti
 {
     if (b->failed || !a->q || !a->k || !a->v) return NULL;
     struct wml_nn_attention split = *a;
-    split.q = wml_nn_split_heads(b, a->q, a->heads);
+    split.q = heads_of(b, a->q, a->heads, a->length, "0213");
     if (a->kv_heads && a->kv_heads != a->heads) {
         split.k = wml_nn_split_heads(b, a->k, a->kv_heads);
         split.v = wml_nn_split_heads(b, a->v, a->kv_heads);
         return wml_nn_join_heads(b, wml_nn_attention_heads(b, &split));
     }
-    struct wml_value *k = wml_nn_split_turned(b, a->k, a->heads), *v = wml_nn_split_heads(b, a->v, a->heads);
-    return wml_nn_join_heads(b, weigh(b, a, split.q, k, v));
+    struct wml_value *k = heads_of(b, a->k, a->heads, a->kv_length, "0231"), *v = heads_of(b, a->v, a->heads, a->kv_length, "0213");
+    struct wml_value *y = weigh(b, a, split.q, k, v);
+    return a->length ? wml_nn_join_rows(b, y) : wml_nn_join_heads(b, y);
 }
 
 /* ------------------------------------------------------- masks, positions */

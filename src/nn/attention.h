@@ -10,6 +10,7 @@
 struct wml_nn_attention {
     struct wml_value *q, *k, *v; /* [batch, length, heads * size]; k, v: kv_heads * size */
     int64_t heads, kv_heads;     /* kv_heads 0: as many; fewer: each serves heads / kv_heads */
+    int64_t length, kv_length;   /* of q, and of k and v, that are rows [batch * length, ..]; 0: they have three axes. wml_nn_attention only */
     double scale;                /* 0: 1 / sqrt(size) */
     bool scale_q;                /* scales q before the product, else the scores */
     struct wml_value *bias;      /* added to the scores, then the mask; broadcast to [batch, heads, length, length of k]; NULL: none */
@@ -21,7 +22,7 @@ struct wml_nn_attention {
 struct wml_value *wml_nn_queries(struct wml_nn *b, struct wml_value *x, const char *name, int64_t out, int64_t heads);
 /* The same for a layer that makes queries, keys, and values beside each other: [3 * out]. */
 struct wml_value *wml_nn_queries_packed(struct wml_nn *b, struct wml_value *x, const char *name, int64_t out, int64_t heads);
-/* [batch, length, heads * size] */
+/* [batch, length, heads * size], or its rows where q is rows. */
 struct wml_value *wml_nn_attention(struct wml_nn *b, const struct wml_nn_attention *a);
 /* The same where q, k, v are [batch, heads, length, size] already; k [batch, heads, size, length] with `turned`. */
 struct wml_value *wml_nn_attention_heads(struct wml_nn *b, const struct wml_nn_attention *a);
