@@ -133,7 +133,7 @@ static struct wml_value *attention(struct wml_nn *b, const struct wml_bart *p, c
                                    struct wml_value *from, struct wml_value *mask)
 {
     wml_nn_enter(b, "*Attention", "%s", name);
-    const struct wml_nn_attention a = {.q = wml_nn_queries(b, x, "q_proj", p->width, heads), .k = wml_nn_linear(b, from, "k_proj", p->width),
+    const struct wml_nn_attention a = {.q = wml_nn_queries(b, x, "q_proj", p->width, heads), .k = wml_nn_keys(b, from, "k_proj", p->width),
                                        .v = wml_nn_linear(b, from, "v_proj", p->width), .heads = heads, .scale = 1, .mask = mask};
     x = wml_nn_linear(b, wml_nn_attention(b, &a), "out_proj", p->width);
     wml_nn_leave(b);

@@ -57,7 +57,7 @@ static struct wml_value *attention(struct wml_nn *b, const struct params *p, str
     const struct wml_vit *v = &p->vit;
     wml_nn_enter(b, "*Attention", "attention");
     wml_nn_enter(b, "*SelfAttention", "attention");
-    const struct wml_nn_attention a = {.q = wml_nn_queries(b, x, "query", v->hidden, v->heads), .k = wml_nn_linear(b, x, "key", v->hidden),
+    const struct wml_nn_attention a = {.q = wml_nn_queries(b, x, "query", v->hidden, v->heads), .k = wml_nn_keys(b, x, "key", v->hidden),
                                        .v = wml_nn_linear(b, x, "value", v->hidden), .heads = v->heads, .scale = 1,
                                        .bias = p->relative ? bias(b, v, stored, grid) : NULL, .mask = shared};
     x = wml_nn_attention(b, &a);

@@ -110,7 +110,9 @@ static struct wml_value *distance_bias(struct wml_nn *b, const struct wml_bert *
 
 struct wml_value *wml_bert_attention(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x, const struct wml_text *t)
 {
-    struct wml_nn_attention a = {.q = wml_nn_queries(b, x, "query", p->hidden, p->heads), .k = wml_nn_linear(b, x, "key", p->hidden),
+    const bool both = p->places == WML_BERT_RELATIVE_BOTH; /* keys have scores with distances, too */
+    struct wml_nn_attention a = {.q = wml_nn_queries(b, x, "query", p->hidden, p->heads),
+                                 .k = both ? wml_nn_linear(b, x, "key", p->hidden) : wml_nn_keys(b, x, "key", p->hidden),
                                  .v = wml_nn_linear(b, x, "value", p->hidden), .heads = p->heads, .scale = 1, .mask = t->additive};
     if (p->places == WML_BERT_ABSOLUTE) return wml_nn_attention(b, &a);
     a.q = wml_nn_split_heads(b, a.q, p->heads);

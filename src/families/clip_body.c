@@ -40,7 +40,7 @@ static struct wml_value *layer(struct wml_nn *b, const struct wml_clip *p, size_
     wml_nn_enter(b, "*EncoderLayer", "layers.%zu", i);
     struct wml_value *y = wml_nn_layer_norm(b, x, "layer_norm1", p->eps);
     wml_nn_enter(b, "*Attention", "self_attn");
-    const struct wml_nn_attention a = {.q = wml_nn_queries(b, y, "q_proj", p->hidden, p->heads), .k = wml_nn_linear(b, y, "k_proj", p->hidden),
+    const struct wml_nn_attention a = {.q = wml_nn_queries(b, y, "q_proj", p->hidden, p->heads), .k = wml_nn_keys(b, y, "k_proj", p->hidden),
                                        .v = wml_nn_linear(b, y, "v_proj", p->hidden), .heads = p->heads, .scale = 1, .mask = mask};
     y = wml_nn_linear(b, wml_nn_attention(b, &a), "out_proj", p->hidden);
     wml_nn_leave(b);

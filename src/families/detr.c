@@ -70,7 +70,7 @@ static struct wml_value *attend(struct wml_nn *b, const char *name, const struct
     const int64_t n = p->hidden;
     struct wml_value *q = wml_nn_add(b, x, at), *k = memory == x ? q : wml_nn_add(b, memory, places);
     wml_nn_enter(b, "*Attention", "%s", name);
-    const struct wml_nn_attention a = {.q = wml_nn_queries(b, q, "q_proj", n, p->heads[decoder]), .k = wml_nn_linear(b, k, "k_proj", n),
+    const struct wml_nn_attention a = {.q = wml_nn_queries(b, q, "q_proj", n, p->heads[decoder]), .k = wml_nn_keys(b, k, "k_proj", n),
                                        .v = wml_nn_linear(b, memory, "v_proj", n), .heads = p->heads[decoder], .scale = 1};
     x = wml_nn_linear(b, wml_nn_attention(b, &a), "out_proj", n);
     wml_nn_leave(b);
@@ -189,9 +189,12 @@ static void detection(struct wml_family_job *j)
     wml_nn_enter(b, "*Model", "%s", j->type->base);
     x = body(j, &p, x);
     wml_nn_leave(b);
-    wml_nn_output(b, "logits", wml_nn_linear(b, x, "class_labels_classifier", wml_cfg_labels(j, j->cfg) + 1));
-    x = wml_nn_unary(b, "Sigmoid", wml_box_head(b, "bbox_predictor", x, p.hidden, 4));
-    wml_nn_output(b, "pred_boxes", x);
+    const int64_t labels = wml_cfg_labels(j, j->cfg) + 1;
+    x = wml_nn_reshape(b, x, WML_DIMS(-1, p.hidden));
+    struct wml_value *kind = wml_nn_linear(b, x, "class_labels_classifier", labels);
+    struct wml_value *box = wml_nn_unary(b, "Sigmoid", wml_box_head(b, "bbox_predictor", x, p.hidden, 4));
+    wml_nn_output(b, "logits", wml_nn_reshape(b, kind, WML_DIMS(-1, p.queries, labels)));
+    wml_nn_output(b, "pred_boxes", wml_nn_reshape(b, box, WML_DIMS(-1, p.queries, 4)));
 }
 
 static const struct wml_family_type types[] = {

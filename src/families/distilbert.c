@@ -22,7 +22,7 @@ static struct wml_bert params(struct wml_family_job *j)
 static struct wml_value *attention(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x, const struct wml_text *t)
 {
     wml_nn_enter(b, "MultiHeadSelfAttention", "attention");
-    const struct wml_nn_attention a = {.q = wml_nn_queries(b, x, "q_lin", p->hidden, p->heads), .k = wml_nn_linear(b, x, "k_lin", p->hidden),
+    const struct wml_nn_attention a = {.q = wml_nn_queries(b, x, "q_lin", p->hidden, p->heads), .k = wml_nn_keys(b, x, "k_lin", p->hidden),
                                        .v = wml_nn_linear(b, x, "v_lin", p->hidden), .heads = p->heads, .scale = 1,
                                        .mask = t->additive};
     struct wml_value *y = wml_nn_linear(b, wml_nn_attention(b, &a), "out_lin", p->hidden);

@@ -102,7 +102,7 @@ static struct wml_value *attention(struct wml_nn *b, const struct wml_bert *p, c
     const struct own *o = p->own;
     wml_nn_enter(b, "*Attention", "attention");
     wml_nn_enter(b, "*SelfAttention", "self");
-    const struct wml_nn_attention a = {.q = wml_nn_queries(b, n->qk, "query", o->narrow, p->heads), .k = wml_nn_linear(b, n->qk, "key", o->narrow),
+    const struct wml_nn_attention a = {.q = wml_nn_queries(b, n->qk, "query", o->narrow, p->heads), .k = wml_nn_keys(b, n->qk, "key", o->narrow),
                                        .v = wml_nn_linear(b, n->v, "value", o->narrow), .heads = p->heads, .scale = 1, .mask = t->additive};
     struct wml_value *x = wml_nn_attention(b, &a);
     wml_nn_leave(b);

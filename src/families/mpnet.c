@@ -16,7 +16,7 @@ static struct wml_value *attention(struct wml_nn *b, const struct wml_bert *p, s
 {
     wml_nn_enter(b, "*Attention", "attention");
     wml_nn_enter(b, "*SelfAttention", "attn");
-    const struct wml_nn_attention a = {.q = wml_nn_queries(b, x, "q", p->hidden, p->heads), .k = wml_nn_linear(b, x, "k", p->hidden),
+    const struct wml_nn_attention a = {.q = wml_nn_queries(b, x, "q", p->hidden, p->heads), .k = wml_nn_keys(b, x, "k", p->hidden),
                                        .v = wml_nn_linear(b, x, "v", p->hidden), .heads = p->heads, .scale = 1, .bias = bias, .mask = t->additive};
     struct wml_value *y = wml_nn_linear(b, wml_nn_attention(b, &a), "o", p->hidden);
     wml_nn_leave(b);

@@ -75,7 +75,7 @@ struct wml_value *wml_rt_detr_attend(struct wml_nn *b, int64_t hidden, int64_t h
 {
     struct wml_value *q = wml_nn_add(b, x, at);
     wml_nn_enter(b, "*MultiheadAttention", "self_attn");
-    const struct wml_nn_attention a = {.q = wml_nn_queries(b, q, "q_proj", hidden, heads), .k = wml_nn_linear(b, q, "k_proj", hidden),
+    const struct wml_nn_attention a = {.q = wml_nn_queries(b, q, "q_proj", hidden, heads), .k = wml_nn_keys(b, q, "k_proj", hidden),
                                        .v = wml_nn_linear(b, x, "v_proj", hidden), .heads = heads, .scale = 1};
     x = wml_nn_linear(b, wml_nn_attention(b, &a), "out_proj", hidden);
     wml_nn_leave(b);

@@ -117,7 +117,7 @@ static struct wml_value *attend(struct wml_nn *b, const struct wml_sam_prompt *p
 {
     const int64_t inner = p->hidden / rate;
     wml_nn_enter(b, "*Attention", "%s", name);
-    const struct wml_nn_attention a = {.q = wml_nn_queries(b, q, "q_proj", inner, p->heads), .k = wml_nn_linear(b, k, "k_proj", inner),
+    const struct wml_nn_attention a = {.q = wml_nn_queries(b, q, "q_proj", inner, p->heads), .k = wml_nn_keys(b, k, "k_proj", inner),
                                        .v = wml_nn_linear(b, v, "v_proj", inner), .heads = p->heads, .scale = 1};
     q = wml_nn_linear(b, wml_nn_attention(b, &a), p->v2 ? "o_proj" : "out_proj", p->hidden);
     wml_nn_leave(b);

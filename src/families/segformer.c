@@ -56,7 +56,7 @@ static struct wml_value *attention(struct wml_nn *b, const struct params *p, siz
         keys = kv ? wml_nn_axis(kv, 2).size * wml_nn_axis(kv, 3).size : 1;
         kv = wml_nn_layer_norm(b, to_rows(b, kv, width), "layer_norm", 1e-5);
     }
-    const struct wml_nn_attention a = {.q = wml_nn_queries(b, x, "query", width, p->heads[s]), .k = wml_nn_linear(b, kv, "key", width),
+    const struct wml_nn_attention a = {.q = wml_nn_queries(b, x, "query", width, p->heads[s]), .k = wml_nn_keys(b, kv, "key", width),
                                        .v = wml_nn_linear(b, kv, "value", width), .heads = p->heads[s], .scale = 1,
                                        .length = grid[0] * grid[1], .kv_length = keys};
     x = wml_nn_attention(b, &a);

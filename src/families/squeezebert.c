@@ -1,5 +1,4 @@
 /* families/squeezebert.c - SqueezeBERT (Iandola et al. 2020): BERT, whose linear layers are convolutions of width 1 in groups. */
-#include <math.h>
 #include "families/text_tasks.h"
 
 struct own {
@@ -31,29 +30,44 @@ static struct wml_value *conv(struct wml_nn *b, struct wml_value *x, const char 
     return wml_nn_conv(b, x, name, out, &(struct wml_nn_window){.groups = groups});
 }
 
+/* The same for queries of attention whose scale is 1: the weights carry it. */
+static struct wml_value *queries(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x, int64_t groups)
+{
+    const float *scale = wml_nn_query_scales(b, p->hidden, p->heads, p->hidden);
+    wml_nn_enter_layer(b, "Conv1d", "query");
+    struct wml_value *w = wml_nn_scaled(b, wml_nn_need(b, "weight", WML_DIMS(p->hidden, p->hidden / groups, 1)), 0, scale);
+    struct wml_value *bias = wml_nn_has(b, "bias") ? wml_nn_scaled(b, wml_nn_need(b, "bias", WML_DIMS(p->hidden)), 0, scale) : NULL;
+    x = wml_nn_conv_node(b, x, w, bias, &(struct wml_nn_window){.groups = groups});
+    wml_nn_leave(b);
+    return x;
+}
+
 static struct wml_value *attention(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x, const struct wml_text *t)
 {
     const struct own *o = p->own;
     const int64_t head = p->hidden / p->heads;
     wml_nn_enter(b, "*SelfAttention", "attention");
     const struct wml_axis n = wml_nn_axis(x, 2);
-    struct wml_value *q = conv(b, x, "query", p->hidden, o->q), *k = conv(b, x, "key", p->hidden, o->k), *v = conv(b, x, "value", p->hidden, o->v);
+    struct wml_value *q = queries(b, p, x, o->q), *k = conv(b, x, "key", p->hidden, o->k), *v = conv(b, x, "value", p->hidden, o->v);
     const int64_t len = n.size < 0 ? -1 : n.size;
     q = wml_nn_transpose(b, wml_nn_reshape(b, q, WML_DIMS(0, p->heads, head, len)), "0132");
     k = wml_nn_reshape(b, k, WML_DIMS(0, p->heads, head, len));
     v = wml_nn_transpose(b, wml_nn_reshape(b, v, WML_DIMS(0, p->heads, head, len)), "0132");
-    struct wml_value *s = wml_nn_add(b, wml_nn_scale(b, wml_nn_matmul(b, q, k), 1 / sqrt((double)head)), t->additive);
+    struct wml_value *s = wml_nn_add(b, wml_nn_matmul(b, q, k), t->additive);
     x = wml_nn_transpose(b, wml_nn_matmul(b, wml_nn_softmax(b, s, -1), v), "0132");
     x = wml_nn_reshape(b, x, WML_DIMS(0, p->hidden, len));
     wml_nn_leave(b);
     return x;
 }
 
-static struct wml_value *sum(struct wml_nn *b, const struct wml_bert *p, const char *name, struct wml_value *x, struct wml_value *rest, int64_t groups)
+/* last: as [batch, n, features]. */
+static struct wml_value *sum(struct wml_nn *b, const struct wml_bert *p, const char *name, struct wml_value *x, struct wml_value *rest, int64_t groups,
+                             bool last)
 {
     wml_nn_enter(b, "ConvDropoutLayerNorm", "%s", name);
     x = wml_nn_add(b, conv(b, x, "conv1d", p->hidden, groups), rest);
-    x = wml_nn_transpose(b, wml_nn_layer_norm(b, wml_nn_transpose(b, x, "021"), "layernorm", 1e-12), "021");
+    x = wml_nn_layer_norm(b, wml_nn_transpose(b, x, "021"), "layernorm", 1e-12);
+    if (!last) x = wml_nn_transpose(b, x, "021");
     wml_nn_leave(b);
     return x;
 }
@@ -62,11 +76,11 @@ static struct wml_value *layer(struct wml_nn *b, const struct wml_bert *p, size_
 {
     const struct own *o = p->own;
     wml_nn_enter(b, "*Module", "layers.%zu", i);
-    x = sum(b, p, "post_attention", attention(b, p, x, t), x, o->behind);
+    x = sum(b, p, "post_attention", attention(b, p, x, t), x, o->behind, false);
     wml_nn_enter(b, "ConvActivation", "intermediate");
     struct wml_value *y = wml_nn_act(b, conv(b, x, "conv1d", p->inner, o->inner), p->act, "hidden_act");
     wml_nn_leave(b);
-    x = sum(b, p, "output", y, x, o->out);
+    x = sum(b, p, "output", y, x, o->out, i + 1 == (size_t)p->layers);
     wml_nn_leave(b);
     return x;
 }
@@ -78,7 +92,6 @@ static struct wml_value *body(struct wml_family_job *j, const struct wml_bert *p
     wml_nn_enter(b, "*Encoder", "encoder");
     if (p->layers) x = wml_nn_transpose(b, x, "021");
     for (size_t i = 0; i < (size_t)p->layers && wml_nn_ok(b); i++) x = layer(b, p, i, x, t);
-    if (p->layers) x = wml_nn_transpose(b, x, "021");
     wml_nn_leave(b);
     return x;
 }

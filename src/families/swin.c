@@ -9,7 +9,7 @@ static struct wml_value *attend(struct wml_nn *b, const struct wml_swin_block *k
     const int64_t places = k->side * k->side;
     const float *table = wml_nn_read(b, wml_nn_need(b, "relative_position_bias_table", WML_DIMS(span, k->heads)));
     struct wml_value *q = wml_nn_split_rows(b, wml_nn_queries(b, x, "query", k->width, k->heads), k->heads, places);
-    struct wml_value *key = wml_nn_split_rows(b, wml_nn_linear(b, x, "key", k->width), k->heads, places);
+    struct wml_value *key = wml_nn_split_rows(b, wml_nn_keys(b, x, "key", k->width), k->heads, places);
     struct wml_value *v = wml_nn_split_rows(b, wml_nn_linear(b, x, "value", k->width), k->heads, places);
     wml_nn_find(b, "relative_position_index"); /* computed */
     struct wml_value *scores = wml_nn_attention_scores(b, q, key, 1);

@@ -62,7 +62,7 @@ struct wml_value *wml_vit_attention(struct wml_nn *b, const struct wml_vit *p, s
 {
     wml_nn_enter(b, "*Attention", "attention");
     wml_nn_enter(b, "*SelfAttention", "attention");
-    const struct wml_nn_attention a = {.q = wml_nn_queries(b, x, "query", p->hidden, p->heads), .k = wml_nn_linear(b, x, "key", p->hidden),
+    const struct wml_nn_attention a = {.q = wml_nn_queries(b, x, "query", p->hidden, p->heads), .k = wml_nn_keys(b, x, "key", p->hidden),
                                        .v = wml_nn_linear(b, x, "value", p->hidden), .heads = p->heads,
                                        .length = p->length, .kv_length = p->length, .scale = 1};
     x = wml_nn_attention(b, &a);

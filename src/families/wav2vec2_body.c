@@ -98,7 +98,7 @@ struct wml_value *wml_speech_positions(struct wml_nn *b, const struct wml_speech
 static struct wml_value *attention(struct wml_nn *b, const struct wml_speech *p, struct wml_value *x, struct wml_value **kept)
 {
     wml_nn_enter(b, "*Attention", "attention");
-    struct wml_nn_attention a = {.q = wml_nn_queries(b, x, "q_proj", p->hidden, p->heads), .k = wml_nn_linear(b, x, "k_proj", p->hidden),
+    struct wml_nn_attention a = {.q = wml_nn_queries(b, x, "q_proj", p->hidden, p->heads), .k = wml_nn_keys(b, x, "k_proj", p->hidden),
                                  .v = wml_nn_linear(b, x, "v_proj", p->hidden), .heads = p->heads, .scale = 1};
     if (p->bias) a.bias = p->bias(b, p, x, kept);
     x = wml_nn_linear(b, wml_nn_attention(b, &a), "out_proj", p->hidden);

@@ -46,26 +46,33 @@ struct wml_value *wml_nn_join_rows(struct wml_nn *b, struct wml_value *x)
     return wml_nn_reshape(b, wml_nn_transpose(b, x, "0213"), WML_DIMS(-1, width_of(b, x)));
 }
 
-/* The linear layer `name` of `times` * out, whose first `out` are queries. */
-static struct wml_value *queries(struct wml_nn *b, struct wml_value *x, const char *name, int64_t out, int64_t heads, int64_t times)
+const float *wml_nn_query_scales(struct wml_nn *b, int64_t out, int64_t heads, int64_t n)
 {
-    if (b->failed || !x) return NULL;
     if (heads < 1 || out % heads)
         return wml_nn_fail(b, WML_E_FORMAT, "config.json: a width of %lld does not divide into %lld attention heads", (long long)out, (long long)heads);
-    float *scale = wml_nn_room(b, "scales of queries", sizeof *scale, WML_DIMS(times * out));
-    if (!scale) return NULL;
-    for (int64_t i = 0; i < times * out; i++) scale[i] = i < out ? (float)(1 / sqrt((double)(out / heads))) : 1;
-    return wml_nn_linear_scaled(b, x, name, times * out, scale);
+    float *scale = wml_nn_room(b, "scales of queries", sizeof *scale, WML_DIMS(n));
+    for (int64_t i = 0; scale && i < n; i++) scale[i] = i < out ? (float)(1 / sqrt((double)(out / heads))) : 1;
+    return scale;
 }
 
 struct wml_value *wml_nn_queries(struct wml_nn *b, struct wml_value *x, const char *name, int64_t out, int64_t heads)
 {
-    return queries(b, x, name, out, heads, 1);
+    return b->failed ? NULL : wml_nn_linear_scaled(b, x, name, out, wml_nn_query_scales(b, out, heads, out));
+}
+
+struct wml_value *wml_nn_keys(struct wml_nn *b, struct wml_value *x, const char *name, int64_t out)
+{
+    if (b->failed || !x) return NULL;
+    wml_nn_enter_layer(b, "Linear", "%s", name);
+    x = wml_nn_linear_with(b, x, wml_nn_need(b, "weight", WML_DIMS(out, wml_nn_size(b, x, -1, "the width of attention"))), NULL);
+    if (wml_nn_has(b, "bias")) wml_nn_need(b, "bias", WML_DIMS(out));
+    wml_nn_leave(b);
+    return x;
 }
 
 struct wml_value *wml_nn_queries_packed(struct wml_nn *b, struct wml_value *x, const char *name, int64_t out, int64_t heads)
 {
-    return queries(b, x, name, out, heads, 3);
+    return b->failed ? NULL : wml_nn_linear_scaled(b, x, name, 3 * out, wml_nn_query_scales(b, out, heads, 3 * out));
 }
 
 /* [batch, kv heads, length, size] -> [batch, heads, length, size], each kv head for several neighbours. */

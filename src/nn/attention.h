@@ -18,9 +18,13 @@ struct wml_nn_attention {
     bool turned; /* of wml_nn_attention_heads, with as many heads of keys as of queries */
     double cap; /* scores become cap tanh(score / cap) before bias and mask; 0: no */
 };
+/* Factors for n outputs of a layer whose first `out` are queries, of which each has 1 / sqrt(out / heads), and the rest 1. */
+const float *wml_nn_query_scales(struct wml_nn *b, int64_t out, int64_t heads, int64_t n);
 /* wml_nn_linear for queries of attention whose scale is 1: its weights carry 1 / sqrt(out / heads). */
 struct wml_value *wml_nn_queries(struct wml_nn *b, struct wml_value *x, const char *name, int64_t out, int64_t heads);
-/* The same for a layer that makes queries, keys, and values beside each other: [3 * out]. */
+/* wml_nn_linear for keys, without its bias: that adds the same to all scores of a query, which softmax takes away again. */
+struct wml_value *wml_nn_keys(struct wml_nn *b, struct wml_value *x, const char *name, int64_t out);
+/* wml_nn_queries for a layer that makes queries, keys, and values beside each other: [3 * out]. */
 struct wml_value *wml_nn_queries_packed(struct wml_nn *b, struct wml_value *x, const char *name, int64_t out, int64_t heads);
 /* [batch, length, heads * size], or its rows where q is rows. */
 struct wml_value *wml_nn_attention(struct wml_nn *b, const struct wml_nn_attention *a);
