@@ -11,7 +11,7 @@ struct own {
     int64_t span, head;      /* half of the table's rows; the size of a head */
     /* of the graph: */
     struct wml_value *mask, *alive; /* [batch, 1, n, n] as it is added, [batch, n, 1] of 1 and 0 */
-    struct wml_value *to_key, *to_query; /* [distances, hidden]: the vectors of the table for them */
+    struct wml_value *to_key, *to_query; /* [hidden, distances]: the vectors of the table for them */
 };
 
 /* The next word of "c2p|p2c"; empty at the end. */
@@ -102,14 +102,53 @@ static int64_t cut(const struct own *o, int64_t at)
 static int64_t row_to_key(const void *own, int64_t distance) { return cut(own, bucket_of(own, -distance)); }
 static int64_t row_to_query(const void *own, int64_t distance) { return cut(own, -bucket_of(own, -distance)); }
 
-/* x [batch, heads, n, size] against the vectors of its distances, which the layer `name` makes of those of the table. */
-static struct wml_value *distance_scores(struct wml_nn *b, const struct wml_bert *p, const char *name, struct wml_value *x,
-                                         struct wml_value *distances, struct wml_value *ids)
+/* Factors of n outputs: that of scores for the first `part` of every `whole`, 1 for the rest. */
+static const float *scales(struct wml_nn *b, const struct own *o, int64_t n, int64_t part, int64_t whole)
+{
+    float *f = wml_nn_room(b, "scales of queries", sizeof *f, WML_DIMS(n));
+    for (int64_t i = 0; f && i < n; i++) f[i] = i % whole < part ? (float)(1 / sqrt((double)o->head * (double)o->kinds)) : 1;
+    return f;
+}
+
+/* What the layer `name` makes of the vectors of distances `at`, in their form; scale may be NULL. */
+static struct wml_value *vectors(struct wml_nn *b, const struct wml_bert *p, const char *name, struct wml_value *at, const float *scale)
 {
     const struct own *o = p->own;
-    struct wml_value *v = wml_nn_linear(b, distances, name, p->heads * o->head);
-    v = wml_nn_transpose(b, wml_nn_reshape(b, v, WML_DIMS(1, -1, p->heads, o->head)), "0231");
-    return wml_nn_to_keys(b, wml_nn_matmul(b, x, v), ids);
+    const int64_t n = p->heads * o->head;
+    wml_nn_enter_layer(b, "Linear", "%s", name);
+    const struct wml_weight *w = wml_nn_need(b, "weight", WML_DIMS(n, p->hidden));
+    const float *stored = wml_nn_has(b, "bias") ? wml_nn_read(b, wml_nn_need(b, "bias", WML_DIMS(n))) : NULL;
+    float *column = stored ? wml_nn_room(b, "bias", sizeof *column, WML_DIMS(n)) : NULL;
+    for (int64_t i = 0; column && i < n; i++) column[i] = stored[i] * (scale ? scale[i] : 1);
+    struct wml_value *bias = column ? wml_nn_const(b, "bias.column", WML_F32, WML_DIMS(n, 1), column) : NULL;
+    struct wml_value *v = wml_nn_gemm(b, scale ? wml_nn_scaled(b, w, 0, scale) : wml_nn_param_of(b, w), at, bias, false);
+    wml_nn_leave(b);
+    return v;
+}
+
+/* Scores with distances, of queries and of keys beside each other, are moved to their keys at once. */
+static struct wml_value *add_distances(struct wml_nn *b, const struct wml_bert *p, struct wml_value *scores, struct wml_value *q, struct wml_value *k,
+                                       struct wml_value *ids)
+{
+    const struct own *o = p->own;
+    const float *scale = scales(b, o, p->heads * o->head, 1, 1);
+    struct wml_value *v[2] = {NULL}, *x[2] = {NULL}, *part[2] = {NULL};
+    size_t n = 0;
+    if (o->c2p) {
+        x[n] = q;
+        v[n++] = vectors(b, p, !o->v2 ? "pos_proj" : o->shared ? "key_proj" : "pos_key_proj", o->to_key, NULL);
+    }
+    if (o->p2c) {
+        x[n] = k;
+        v[n++] = vectors(b, p, !o->v2 ? "pos_q_proj" : o->shared ? "query_proj" : "pos_query_proj", o->to_query, scale);
+    }
+    if (!n) return scores;
+    struct wml_value *all = wml_nn_reshape(b, n == 2 ? wml_nn_concat(b, 0, 2, v) : v[0], WML_DIMS(1, (int64_t)n * p->heads, o->head, -1));
+    all = wml_nn_matmul(b, n == 2 ? wml_nn_concat(b, 1, 2, x) : x[0], all);
+    if (n == 2) wml_nn_to_keys_halves(b, all, ids, part);
+    else part[0] = wml_nn_to_keys(b, all, ids);
+    if (o->c2p) scores = wml_nn_add(b, scores, part[0]);
+    return o->p2c ? wml_nn_add(b, scores, wml_nn_transpose(b, part[n - 1], "0132")) : scores;
 }
 
 static struct wml_value *between_heads(struct wml_nn *b, const struct wml_bert *p, const char *name, struct wml_value *x)
@@ -119,18 +158,24 @@ static struct wml_value *between_heads(struct wml_nn *b, const struct wml_bert *
     return wml_nn_transpose(b, wml_nn_linear(b, wml_nn_transpose(b, x, "0231"), name, p->heads), "0312");
 }
 
-static struct wml_value *head_bias(struct wml_nn *b, const struct wml_bert *p, const char *name)
+static struct wml_value *head_bias(struct wml_nn *b, const struct wml_bert *p, const char *name, double by)
 {
     const struct own *o = p->own;
-    return wml_nn_reshaped(b, wml_nn_need(b, name, WML_DIMS(p->heads * o->head)), WML_DIMS(p->heads, 1, o->head));
+    const float *stored = wml_nn_read(b, wml_nn_need(b, name, WML_DIMS(p->heads * o->head)));
+    float *bias = wml_nn_room(b, name, sizeof *bias, WML_DIMS(p->heads * o->head));
+    if (!stored || !bias) return NULL;
+    for (int64_t i = 0; i < p->heads * o->head; i++) bias[i] = (float)(stored[i] * by);
+    return wml_nn_const(b, name, WML_F32, WML_DIMS(p->heads, 1, o->head), bias);
 }
 
-/* One layer makes all three, head by head. */
+/* One layer makes all three, head by head; queries are scaled. */
 static void split_packed(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x, struct wml_value **qkv)
 {
-    wml_nn_split(b, wml_nn_split_heads(b, wml_nn_linear(b, x, "in_proj", 3 * p->hidden), p->heads), -1, 3, qkv);
-    qkv[0] = wml_nn_add(b, qkv[0], head_bias(b, p, "q_bias"));
-    qkv[2] = wml_nn_add(b, qkv[2], head_bias(b, p, "v_bias"));
+    const struct own *o = p->own;
+    const float *scale = scales(b, o, 3 * p->hidden, o->head, 3 * o->head);
+    wml_nn_split(b, wml_nn_split_heads(b, wml_nn_linear_scaled(b, x, "in_proj", 3 * p->hidden, scale), p->heads), -1, 3, qkv);
+    qkv[0] = wml_nn_add(b, qkv[0], head_bias(b, p, "q_bias", scale ? scale[0] : 1));
+    qkv[2] = wml_nn_add(b, qkv[2], head_bias(b, p, "v_bias", 1));
 }
 
 static struct wml_value *self(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x, const struct wml_text *t)
@@ -138,15 +183,12 @@ static struct wml_value *self(struct wml_nn *b, const struct wml_bert *p, struct
     const struct own *o = p->own;
     static const char *const name[3] = {"query_proj", "key_proj", "value_proj"};
     struct wml_value *qkv[3];
-    for (size_t i = 0; o->v2 && i < 3; i++) qkv[i] = wml_nn_split_heads(b, wml_nn_linear(b, x, name[i], p->heads * o->head), p->heads);
+    const int64_t all = p->heads * o->head;
+    for (size_t i = 0; o->v2 && i < 3; i++)
+        qkv[i] = wml_nn_split_heads(b, i ? wml_nn_linear(b, x, name[i], all) : wml_nn_linear_scaled(b, x, name[i], all, scales(b, o, all, 1, 1)), p->heads);
     if (!o->v2) split_packed(b, p, x, qkv);
     struct wml_value *scores = wml_nn_matmul(b, qkv[0], wml_nn_transpose(b, qkv[1], "0132"));
-    const char *key = !o->v2 ? "pos_proj" : o->shared ? "key_proj" : "pos_key_proj";
-    const char *query = !o->v2 ? "pos_q_proj" : o->shared ? "query_proj" : "pos_query_proj";
-    if (o->relative && o->c2p) scores = wml_nn_add(b, scores, distance_scores(b, p, key, qkv[0], o->to_key, t->ids));
-    if (o->relative && o->p2c)
-        scores = wml_nn_add(b, scores, wml_nn_transpose(b, distance_scores(b, p, query, qkv[1], o->to_query, t->ids), "0132"));
-    scores = wml_nn_scale(b, scores, 1 / sqrt((double)o->head * (double)o->kinds));
+    if (o->relative) scores = add_distances(b, p, scores, qkv[0], qkv[1], t->ids);
     scores = wml_nn_add(b, between_heads(b, p, "head_logits_proj", scores), o->mask);
     struct wml_value *w = between_heads(b, p, "head_weights_proj", wml_nn_softmax(b, scores, -1));
     return wml_nn_join_heads(b, wml_nn_matmul(b, w, qkv[2]));
@@ -174,14 +216,43 @@ static struct wml_value *square_mask(struct wml_nn *b, struct wml_value *alive)
     return wml_nn_scale(b, wml_nn_sub(b, wml_nn_float(b, 1), both), WML_NN_MASKED);
 }
 
+/* The table's rows after their norm. */
+static const float *normed(struct wml_nn *b, const struct wml_weight *table, double eps)
+{
+    const int64_t rows = table->dims[0], n = table->dims[1];
+    wml_nn_enter_layer(b, "LayerNorm", "LayerNorm");
+    const float *scale = wml_nn_read(b, wml_nn_need(b, "weight", WML_DIMS(n)));
+    const float *bias = wml_nn_has(b, "bias") ? wml_nn_read(b, wml_nn_need(b, "bias", WML_DIMS(n))) : NULL;
+    wml_nn_leave(b);
+    const float *in = wml_nn_read(b, table);
+    float *out = wml_nn_room(b, "relative positions", sizeof *out, WML_DIMS(rows, n));
+    if (!scale || !in || !out) return NULL;
+    for (int64_t r = 0; r < rows; r++) {
+        double mean = 0, square = 0;
+        for (int64_t i = 0; i < n; i++) mean += in[r * n + i] / (double)n;
+        for (int64_t i = 0; i < n; i++) square += (in[r * n + i] - mean) * (in[r * n + i] - mean) / (double)n;
+        for (int64_t i = 0; i < n; i++)
+            out[r * n + i] = (float)((in[r * n + i] - mean) / sqrt(square + eps) * scale[i] + (bias ? bias[i] : 0));
+    }
+    return out;
+}
+
+static struct wml_value *columns(struct wml_nn *b, const struct wml_bert *p, const struct wml_weight *w, struct wml_value *ids,
+                                 int64_t (*row)(const void *own, int64_t distance))
+{
+    const struct own *o = p->own;
+    const int64_t n = wml_nn_axis(ids, 1).size, longest = WML_MAX(p->positions, 2048); /* texts may be longer than a table of positions */
+    if (!o->norm) return wml_nn_distance_vectors(b, w, ids, longest, row, o, 1);
+    if (n >= 0) return wml_nn_distance_columns(b, normed(b, w, p->eps), p->hidden, n, row, o, 1);
+    struct wml_value *table = wml_nn_const(b, "rel_embeddings.normed", WML_F32, 2, w->dims, normed(b, w, p->eps));
+    return wml_nn_transpose(b, wml_nn_gather(b, table, wml_nn_distance_rows(b, ids, longest, row, o), 0), "10");
+}
+
 static void distances(struct wml_nn *b, const struct wml_bert *p, const struct wml_text *t, struct own *o)
 {
-    if (!o->relative) return;
-    struct wml_value *table = wml_nn_param(b, "rel_embeddings.weight", WML_DIMS(2 * o->span, p->hidden));
-    if (o->norm) table = wml_nn_layer_norm(b, table, "LayerNorm", p->eps);
-    const int64_t longest = WML_MAX(p->positions, 2048); /* without a table of positions, texts may be longer */
-    if (o->c2p) o->to_key = wml_nn_gather(b, table, wml_nn_distance_rows(b, t->ids, longest, row_to_key, o), 0);
-    if (o->p2c) o->to_query = wml_nn_gather(b, table, wml_nn_distance_rows(b, t->ids, longest, row_to_query, o), 0);
+    const struct wml_weight *w = o->relative ? wml_nn_need(b, "rel_embeddings.weight", WML_DIMS(2 * o->span, p->hidden)) : NULL;
+    if (w && o->c2p) o->to_key = columns(b, p, w, t->ids, row_to_key);
+    if (w && o->p2c) o->to_query = columns(b, p, w, t->ids, row_to_query);
 }
 
 /* A convolution beside the first layer: near words, without attention. */

@@ -143,7 +143,7 @@ static struct wml_value *in_windows(struct wml_nn *b, const struct block *k, str
     x = wml_nn_pad(b, x, (const int64_t[]){0, 0, 0, 0, 0, across[0] * side - grid[0], across[1] * side - grid[1], 0}, 0);
     x = attention(b, k, wml_nn_to_windows(b, x, side, across[0] * side, across[1] * side), side, side);
     x = wml_nn_from_windows(b, x, small, across[0] * small, across[1] * small, false);
-    return wml_nn_slice(b, wml_nn_slice(b, x, 1, 0, rows), 2, 0, columns);
+    return wml_nn_crop(b, x, 1, rows, columns);
 }
 
 /* x [batch, grid, in]; grid becomes the result's. */

@@ -92,7 +92,7 @@ static struct wml_value *layer(struct wml_nn *b, const struct wml_sam_vision *p,
         y = wml_nn_pad(b, y, (const int64_t[]){0, 0, 0, 0, 0, up - side, up - side, 0}, 0);
         y = attention(b, p, wml_nn_to_windows(b, y, p->window, up, up), p->window, p->window);
         y = wml_nn_from_windows(b, y, p->window, up, up, false);
-        y = wml_nn_slice(b, wml_nn_slice(b, y, 1, 0, side), 2, 0, side);
+        y = wml_nn_crop(b, y, 1, side, side);
     }
     x = wml_nn_add(b, x, y);
     y = wml_nn_layer_norm(b, x, "layer_norm2", p->eps);

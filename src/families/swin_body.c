@@ -86,7 +86,7 @@ struct wml_value *wml_swin_in_windows(struct wml_nn *b, const struct wml_swin_bl
     x = wml_nn_from_windows(b, x, k->side, rows, columns, !moved);
     if (!moved) return x;
     x = wml_nn_roll(b, wml_nn_roll(b, x, 1, -k->shift), 2, -k->shift);
-    x = wml_nn_slice(b, wml_nn_slice(b, x, 1, 0, k->rows), 2, 0, k->columns);
+    x = wml_nn_crop(b, x, 1, k->rows, k->columns);
     return wml_nn_reshape(b, x, WML_DIMS(-1, k->width));
 }
 

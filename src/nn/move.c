@@ -186,32 +186,62 @@ struct wml_value *wml_nn_concat(struct wml_nn *b, int axis, size_t n, struct wml
     return wml_nn_out(b, node, wml_value_elem(in[0]), &s);
 }
 
-struct wml_value *wml_nn_slice_step(struct wml_nn *b, struct wml_value *x, int axis, int64_t from, int64_t to, int64_t step)
+/* Places of a cut that counts from the front, and the size it leaves. false: it leaves the axis as it is, or fails. */
+static bool cut_axis(struct wml_nn *b, struct wml_nn_cut *c, struct wml_axis *axis)
+{
+    const int64_t size = axis->size;
+    const struct wml_nn_cut asked = *c;
+    if (size >= 0 && c->step > 0) {
+        if (c->from < 0) c->from += size;
+        if (c->to < 0) c->to += size;
+        if (c->to > size) c->to = size;
+        if (c->from < 0 || c->from > c->to) {
+            wml_nn_fail(b, WML_E_INTERNAL, "Slice %" PRId64 "..%" PRId64 " of %" PRId64, asked.from, asked.to, size);
+            return false;
+        }
+        if (c->from == 0 && c->to == size && c->step == 1) return false;
+        *axis = (struct wml_axis){.size = (c->to - c->from + c->step - 1) / c->step};
+    } else if (size < 0 && c->step == 1 && c->from >= 0 && c->to >= c->from && c->to != INT64_MAX && (c->from > 0 || c->to == 1)) {
+        *axis = (struct wml_axis){.size = c->to - c->from};
+    } else {
+        *axis = (struct wml_axis){.size = size >= 0 && c->from == -1 && c->to == INT64_MIN && c->step == -1 ? size : -1};
+    }
+    return true;
+}
+
+struct wml_value *wml_nn_cuts(struct wml_nn *b, struct wml_value *x, size_t n, const struct wml_nn_cut *cut)
 {
     if (b->failed || !x) return NULL;
     struct wml_nn_shape s = wml_nn_shape(x);
-    const size_t at = place(&s, axis);
-    const int64_t size = s.at[at].size, axes = (int64_t)at;
-    int64_t first = from, end = to;
-    if (size >= 0 && step > 0) {
-        if (first < 0) first += size;
-        if (end < 0) end += size;
-        if (end > size) end = size;
-        if (first < 0 || first > end) return wml_nn_fail(b, WML_E_INTERNAL, "Slice %" PRId64 "..%" PRId64 " of %" PRId64, from, to, size);
-        if (first == 0 && end == size && step == 1) return x;
-        s.at[at] = (struct wml_axis){.size = (end - first + step - 1) / step};
-    } else if (size < 0 && step == 1 && from >= 0 && to >= from && to != INT64_MAX && (from > 0 || to == 1)) {
-        s.at[at] = (struct wml_axis){.size = to - from};
-    } else {
-        s.at[at] = (struct wml_axis){.size = size >= 0 && first == -1 && end == INT64_MIN && step == -1 ? size : -1};
+    int64_t from[WML_NN_MAX_RANK], to[WML_NN_MAX_RANK], axis[WML_NN_MAX_RANK], step[WML_NN_MAX_RANK];
+    size_t k = 0;
+    bool stepped = false;
+    for (size_t i = 0; i < n; i++) {
+        struct wml_nn_cut c = cut[i];
+        const size_t at = place(&s, c.axis);
+        if (!cut_axis(b, &c, &s.at[at])) continue;
+        from[k] = c.from, to[k] = c.to, axis[k] = (int64_t)at, step[k++] = c.step;
+        stepped |= c.step != 1;
     }
-    struct wml_value *in[] = {x, wml_nn_ints(b, 1, &first), wml_nn_ints(b, 1, &end), wml_nn_ints(b, 1, &axes), wml_nn_ints(b, 1, &step)};
-    return moved(b, "Slice", step == 1 ? 4 : 5, in, &s);
+    if (b->failed) return NULL;
+    if (!k) return x;
+    struct wml_value *in[] = {x, wml_nn_ints(b, k, from), wml_nn_ints(b, k, to), wml_nn_ints(b, k, axis), stepped ? wml_nn_ints(b, k, step) : NULL};
+    return moved(b, "Slice", stepped ? 5 : 4, in, &s);
+}
+
+struct wml_value *wml_nn_slice_step(struct wml_nn *b, struct wml_value *x, int axis, int64_t from, int64_t to, int64_t step)
+{
+    return wml_nn_cuts(b, x, 1, &(struct wml_nn_cut){axis, from, to, step});
 }
 
 struct wml_value *wml_nn_slice(struct wml_nn *b, struct wml_value *x, int axis, int64_t from, int64_t to)
 {
     return wml_nn_slice_step(b, x, axis, from, to, 1);
+}
+
+struct wml_value *wml_nn_crop(struct wml_nn *b, struct wml_value *x, int axis, int64_t rows, int64_t columns)
+{
+    return wml_nn_cuts(b, x, 2, (const struct wml_nn_cut[]){{axis, 0, rows, 1}, {axis + 1, 0, columns, 1}});
 }
 
 struct wml_value *wml_nn_slice_to(struct wml_nn *b, struct wml_value *x, int axis, struct wml_value *len, struct wml_axis size)

@@ -42,6 +42,14 @@ struct wml_value *wml_nn_unsqueeze(struct wml_nn *b, struct wml_value *x, size_t
 struct wml_value *wml_nn_concat(struct wml_nn *b, int axis, size_t n, struct wml_value *const *in);
 struct wml_value *wml_nn_slice(struct wml_nn *b, struct wml_value *x, int axis, int64_t from, int64_t to); /* INT64_MAX: the end */
 struct wml_value *wml_nn_slice_step(struct wml_nn *b, struct wml_value *x, int axis, int64_t from, int64_t to, int64_t step);
+struct wml_nn_cut {
+    int axis;
+    int64_t from, to, step;
+};
+/* Along several axes in one Slice, each named once. */
+struct wml_value *wml_nn_cuts(struct wml_nn *b, struct wml_value *x, size_t n, const struct wml_nn_cut *cut);
+/* The first rows and columns of a picture, whose rows are `axis`. */
+struct wml_value *wml_nn_crop(struct wml_nn *b, struct wml_value *x, int axis, int64_t rows, int64_t columns);
 /* The first `len` (an int64 [1], as wml_nn_extent gives) along the axis; `size` is what is known of it. */
 struct wml_value *wml_nn_slice_to(struct wml_nn *b, struct wml_value *x, int axis, struct wml_value *len, struct wml_axis size);
 /* n equal parts along the axis, whose size must be known and divide. */

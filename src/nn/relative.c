@@ -149,36 +149,43 @@ struct wml_value *wml_nn_distance_rows(struct wml_nn *b, struct wml_value *ids, 
     return cut(b, v, 0, wml_nn_sub(b, half, len), wml_nn_add(b, half, len), (struct wml_axis){.size = -1});
 }
 
-struct wml_value *wml_nn_distance_vectors(struct wml_nn *b, const struct wml_weight *table, struct wml_value *ids, int64_t max,
+struct wml_value *wml_nn_distance_columns(struct wml_nn *b, const float *table, int64_t size, int64_t n,
                                           int64_t (*row)(const void *arg, int64_t distance), const void *arg, double by)
 {
-    if (b->failed || !table || !ids) return NULL;
-    const int64_t n = wml_nn_axis(ids, 1).size, size = table->dims[1];
-    if (n < 0) {
-        struct wml_value *v = wml_nn_gather(b, wml_nn_param_of(b, table), wml_nn_distance_rows(b, ids, max, row, arg), 0);
-        return wml_nn_scale(b, wml_nn_transpose(b, v, "10"), by);
-    }
-    const float *t = wml_nn_read(b, table);
+    if (b->failed || !table) return NULL;
     float *out = wml_nn_room(b, "relative positions", sizeof *out, WML_DIMS(size, 2 * n));
-    if (!t || !out) return NULL;
+    if (!out) return NULL;
     for (int64_t i = 0; i < 2 * n; i++) {
         const int64_t from = row(arg, i - n + 1);
-        for (int64_t c = 0; c < size; c++) out[c * 2 * n + i] = (float)(t[from * size + c] * by);
+        for (int64_t c = 0; c < size; c++) out[c * 2 * n + i] = (float)(table[from * size + c] * by);
     }
     return wml_nn_const(b, "distances", WML_F32, WML_DIMS(size, 2 * n), out);
 }
 
+struct wml_value *wml_nn_distance_vectors(struct wml_nn *b, const struct wml_weight *table, struct wml_value *ids, int64_t max,
+                                          int64_t (*row)(const void *arg, int64_t distance), const void *arg, double by)
+{
+    if (b->failed || !table || !ids) return NULL;
+    const int64_t n = wml_nn_axis(ids, 1).size;
+    if (n >= 0) return wml_nn_distance_columns(b, wml_nn_read(b, table), table->dims[1], n, row, arg, by);
+    struct wml_value *v = wml_nn_gather(b, wml_nn_param_of(b, table), wml_nn_distance_rows(b, ids, max, row, arg), 0);
+    return wml_nn_scale(b, wml_nn_transpose(b, v, "10"), by);
+}
+
 /* Row q of the flat x starts at 2nq; the key k of query q is in its column k - q + n - 1, which is (2n - 1) q + k places
  * after the first n - 1: rows of 2n - 1 whose first n columns are the keys. */
+static struct wml_value *fixed_rows(struct wml_nn *b, struct wml_value *x, int64_t n)
+{
+    x = wml_nn_slice(b, wml_nn_reshape(b, x, WML_DIMS(0, 0, -1)), 2, n - 1, -1);
+    return wml_nn_reshape(b, x, WML_DIMS(0, 0, n, 2 * n - 1));
+}
+
 struct wml_value *wml_nn_to_keys(struct wml_nn *b, struct wml_value *x, struct wml_value *ids)
 {
     if (b->failed || !x || !ids) return NULL;
     const struct wml_axis n = wml_nn_axis(ids, 1);
+    if (n.size >= 0) return wml_nn_slice(b, fixed_rows(b, x, n.size), 3, 0, n.size);
     struct wml_value *flat = wml_nn_reshape(b, x, WML_DIMS(0, 0, -1));
-    if (n.size >= 0) {
-        flat = wml_nn_slice(b, flat, 2, n.size - 1, -1);
-        return wml_nn_slice(b, wml_nn_reshape(b, flat, WML_DIMS(0, 0, n.size, 2 * n.size - 1)), 3, 0, n.size);
-    }
     struct wml_value *len = wml_nn_extent(b, ids, 1);
     const struct wml_axis open = {.size = -1};
     struct wml_nn_shape s = wml_nn_shape(x);
@@ -188,4 +195,17 @@ struct wml_value *wml_nn_to_keys(struct wml_nn *b, struct wml_value *x, struct w
     if (b->failed) return NULL;
     struct wml_node *node = wml_nn_node(b, "", "Reshape", WML_VALUES(flat, once(b, "square", len, square)));
     return wml_nn_slice_to(b, wml_nn_out(b, node, wml_value_elem(x), &s), 3, len, n);
+}
+
+void wml_nn_to_keys_halves(struct wml_nn *b, struct wml_value *x, struct wml_value *ids, struct wml_value **half)
+{
+    if (b->failed || !x || !ids) return;
+    const int64_t n = wml_nn_axis(ids, 1).size, heads = wml_nn_size(b, x, 1, "the number of heads");
+    if (n < 0) {
+        wml_nn_split(b, wml_nn_to_keys(b, x, ids), 1, 2, half);
+        return;
+    }
+    x = fixed_rows(b, x, n);
+    for (int64_t i = 0; i < 2; i++)
+        half[i] = wml_nn_cuts(b, x, 2, (const struct wml_nn_cut[]){{1, i * heads / 2, (i + 1) * heads / 2, 1}, {3, 0, n, 1}});
 }

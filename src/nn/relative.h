@@ -33,7 +33,12 @@ struct wml_value *wml_nn_distance_rows(struct wml_nn *b, struct wml_value *ids, 
 /* Rows of the table [rows, size] for those distances, times `by`, as columns: [size, 2n]. A constant where n is fixed. */
 struct wml_value *wml_nn_distance_vectors(struct wml_nn *b, const struct wml_weight *table, struct wml_value *ids, int64_t max,
                                           int64_t (*row)(const void *arg, int64_t distance), const void *arg, double by);
+/* The same for a fixed n of a table of numbers. */
+struct wml_value *wml_nn_distance_columns(struct wml_nn *b, const float *table, int64_t size, int64_t n,
+                                          int64_t (*row)(const void *arg, int64_t distance), const void *arg, double by);
 /* x [batch, heads, n, 2n], columns of those distances -> [batch, heads, n, n]: columns of keys. */
 struct wml_value *wml_nn_to_keys(struct wml_nn *b, struct wml_value *x, struct wml_value *ids);
+/* The same for the first and the second half of the heads, apart. */
+void wml_nn_to_keys_halves(struct wml_nn *b, struct wml_value *x, struct wml_value *ids, struct wml_value **half);
 
 #endif
