@@ -89,12 +89,12 @@ static int64_t row_of(int64_t positions, int64_t distance)
 static int64_t row_of_query(const void *positions, int64_t distance) { return row_of(*(const int64_t *)positions, distance); }
 static int64_t row_of_key(const void *positions, int64_t distance) { return row_of(*(const int64_t *)positions, -distance); }
 
-/* What the vectors of distances, times `by`, say to x [batch, heads, n, size]: [batch, heads, n, 2n]. */
+/* What the vectors of distances, times `by`, say to x [batch, heads, n, size]: [batch, heads, n, n]. */
 static struct wml_value *distance_scores(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x, struct wml_value *ids,
                                          int64_t (*row)(const void *positions, int64_t distance), double by)
 {
     const struct wml_weight *table = wml_nn_need(b, "distance_embedding.weight", WML_DIMS(2 * p->positions - 1, p->hidden / p->heads));
-    return wml_nn_matmul(b, x, wml_nn_distance_vectors(b, table, ids, p->positions, row, &p->positions, by));
+    return wml_nn_to_keys(b, wml_nn_matmul(b, x, wml_nn_distance_vectors(b, table, ids, p->positions, row, &p->positions, by)), ids);
 }
 
 static struct wml_value *distance_bias(struct wml_nn *b, const struct wml_bert *p, const struct wml_nn_attention *a, struct wml_value *ids)
@@ -102,11 +102,10 @@ static struct wml_value *distance_bias(struct wml_nn *b, const struct wml_bert *
     if (wml_nn_axis(ids, 1).size > p->positions)
         return wml_nn_fail(b, WML_E_UNSUPPORTED, "%lld tokens, but the model has %lld positions", (long long)wml_nn_axis(ids, 1).size, (long long)p->positions);
     const double scale = 1 / sqrt((double)p->hidden / (double)p->heads); /* queries have it already */
-    struct wml_value *s = distance_scores(b, p, a->q, ids, row_of_query, p->bias_unscaled ? 1 / scale : 1), *part[2] = {NULL};
-    if (p->places != WML_BERT_RELATIVE_BOTH) return wml_nn_to_keys(b, s, ids);
+    struct wml_value *s = distance_scores(b, p, a->q, ids, row_of_query, p->bias_unscaled ? 1 / scale : 1);
+    if (p->places != WML_BERT_RELATIVE_BOTH) return s;
     struct wml_value *k = distance_scores(b, p, a->k, ids, row_of_key, p->bias_unscaled ? 1 : scale);
-    wml_nn_to_keys_halves(b, wml_nn_concat(b, 1, WML_VALUES(s, k)), ids, part);
-    return wml_nn_add(b, part[0], wml_nn_transpose(b, part[1], "0132"));
+    return wml_nn_add(b, s, wml_nn_transpose(b, k, "0132"));
 }
 
 struct wml_value *wml_bert_attention(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x, const struct wml_text *t)

@@ -102,53 +102,47 @@ static int64_t cut(const struct own *o, int64_t at)
 static int64_t row_to_key(const void *own, int64_t distance) { return cut(own, bucket_of(own, -distance)); }
 static int64_t row_to_query(const void *own, int64_t distance) { return cut(own, -bucket_of(own, -distance)); }
 
+static double scale_of(const struct own *o)
+{
+    return 1 / sqrt((double)o->head * (double)o->kinds);
+}
+
 /* Factors of n outputs: that of scores for the first `part` of every `whole`, 1 for the rest. */
 static const float *scales(struct wml_nn *b, const struct own *o, int64_t n, int64_t part, int64_t whole)
 {
     float *f = wml_nn_room(b, "scales of queries", sizeof *f, WML_DIMS(n));
-    for (int64_t i = 0; f && i < n; i++) f[i] = i % whole < part ? (float)(1 / sqrt((double)o->head * (double)o->kinds)) : 1;
+    for (int64_t i = 0; f && i < n; i++) f[i] = i % whole < part ? (float)scale_of(o) : 1;
     return f;
 }
 
-/* What the layer `name` makes of the vectors of distances `at`, in their form; scale may be NULL. */
-static struct wml_value *vectors(struct wml_nn *b, const struct wml_bert *p, const char *name, struct wml_value *at, const float *scale)
+/* What the layer `name` makes of the vectors of distances `at`: [heads, size, distances]; its bias times `by`. */
+static struct wml_value *vectors(struct wml_nn *b, const struct wml_bert *p, const char *name, struct wml_value *at, double by)
 {
     const struct own *o = p->own;
     const int64_t n = p->heads * o->head;
     wml_nn_enter_layer(b, "Linear", "%s", name);
-    const struct wml_weight *w = wml_nn_need(b, "weight", WML_DIMS(n, p->hidden));
-    const float *stored = wml_nn_has(b, "bias") ? wml_nn_read(b, wml_nn_need(b, "bias", WML_DIMS(n))) : NULL;
-    float *column = stored ? wml_nn_room(b, "bias", sizeof *column, WML_DIMS(n)) : NULL;
-    for (int64_t i = 0; column && i < n; i++) column[i] = stored[i] * (scale ? scale[i] : 1);
-    struct wml_value *bias = column ? wml_nn_const(b, "bias.column", WML_F32, WML_DIMS(n, 1), column) : NULL;
-    struct wml_value *v = wml_nn_gemm(b, scale ? wml_nn_scaled(b, w, 0, scale) : wml_nn_param_of(b, w), at, bias, false);
+    struct wml_value *w = wml_nn_reshaped(b, wml_nn_need(b, "weight", WML_DIMS(n, p->hidden)), WML_DIMS(p->heads, o->head, p->hidden));
+    const float *bias = wml_nn_has(b, "bias") ? wml_nn_read(b, wml_nn_need(b, "bias", WML_DIMS(n))) : NULL;
+    float *column = bias ? wml_nn_room(b, "bias", sizeof *column, WML_DIMS(n)) : NULL;
+    for (int64_t i = 0; column && i < n; i++) column[i] = (float)(bias[i] * by);
+    struct wml_value *v = wml_nn_matmul(b, w, at);
+    if (column && by != 0) v = wml_nn_add(b, v, wml_nn_const(b, "bias.column", WML_F32, WML_DIMS(p->heads, o->head, 1), column));
     wml_nn_leave(b);
     return v;
 }
 
-/* Scores with distances, of queries and of keys beside each other, are moved to their keys at once. */
+/* q is scaled; k is not, but the vectors that it meets are. A bias of those that q meets would be the same for every key. */
 static struct wml_value *add_distances(struct wml_nn *b, const struct wml_bert *p, struct wml_value *scores, struct wml_value *q, struct wml_value *k,
                                        struct wml_value *ids)
 {
     const struct own *o = p->own;
-    const float *scale = scales(b, o, p->heads * o->head, 1, 1);
-    struct wml_value *v[2] = {NULL}, *x[2] = {NULL}, *part[2] = {NULL};
-    size_t n = 0;
     if (o->c2p) {
-        x[n] = q;
-        v[n++] = vectors(b, p, !o->v2 ? "pos_proj" : o->shared ? "key_proj" : "pos_key_proj", o->to_key, NULL);
+        struct wml_value *v = vectors(b, p, !o->v2 ? "pos_proj" : o->shared ? "key_proj" : "pos_key_proj", o->to_key, 0);
+        scores = wml_nn_add(b, scores, wml_nn_to_keys(b, wml_nn_matmul(b, q, v), ids));
     }
-    if (o->p2c) {
-        x[n] = k;
-        v[n++] = vectors(b, p, !o->v2 ? "pos_q_proj" : o->shared ? "query_proj" : "pos_query_proj", o->to_query, scale);
-    }
-    if (!n) return scores;
-    struct wml_value *all = wml_nn_reshape(b, n == 2 ? wml_nn_concat(b, 0, 2, v) : v[0], WML_DIMS(1, (int64_t)n * p->heads, o->head, -1));
-    all = wml_nn_matmul(b, n == 2 ? wml_nn_concat(b, 1, 2, x) : x[0], all);
-    if (n == 2) wml_nn_to_keys_halves(b, all, ids, part);
-    else part[0] = wml_nn_to_keys(b, all, ids);
-    if (o->c2p) scores = wml_nn_add(b, scores, part[0]);
-    return o->p2c ? wml_nn_add(b, scores, wml_nn_transpose(b, part[n - 1], "0132")) : scores;
+    if (!o->p2c) return scores;
+    struct wml_value *v = vectors(b, p, !o->v2 ? "pos_q_proj" : o->shared ? "query_proj" : "pos_query_proj", o->to_query, scale_of(o));
+    return wml_nn_add(b, scores, wml_nn_transpose(b, wml_nn_to_keys(b, wml_nn_matmul(b, k, v), ids), "0132"));
 }
 
 static struct wml_value *between_heads(struct wml_nn *b, const struct wml_bert *p, const char *name, struct wml_value *x)
@@ -237,22 +231,23 @@ static const float *normed(struct wml_nn *b, const struct wml_weight *table, dou
     return out;
 }
 
+/* Rows of the table, after their norm, times `by`, as columns for the distances: [hidden, distances]. */
 static struct wml_value *columns(struct wml_nn *b, const struct wml_bert *p, const struct wml_weight *w, struct wml_value *ids,
-                                 int64_t (*row)(const void *own, int64_t distance))
+                                 int64_t (*row)(const void *own, int64_t distance), double by)
 {
     const struct own *o = p->own;
     const int64_t n = wml_nn_axis(ids, 1).size, longest = WML_MAX(p->positions, 2048); /* texts may be longer than a table of positions */
-    if (!o->norm) return wml_nn_distance_vectors(b, w, ids, longest, row, o, 1);
-    if (n >= 0) return wml_nn_distance_columns(b, normed(b, w, p->eps), p->hidden, n, row, o, 1);
+    if (!o->norm) return wml_nn_distance_vectors(b, w, ids, longest, row, o, by);
+    if (n >= 0) return wml_nn_distance_columns(b, normed(b, w, p->eps), p->hidden, n, row, o, by);
     struct wml_value *table = wml_nn_const(b, "rel_embeddings.normed", WML_F32, 2, w->dims, normed(b, w, p->eps));
-    return wml_nn_transpose(b, wml_nn_gather(b, table, wml_nn_distance_rows(b, ids, longest, row, o), 0), "10");
+    return wml_nn_scale(b, wml_nn_transpose(b, wml_nn_gather(b, table, wml_nn_distance_rows(b, ids, longest, row, o), 0), "10"), by);
 }
 
 static void distances(struct wml_nn *b, const struct wml_bert *p, const struct wml_text *t, struct own *o)
 {
     const struct wml_weight *w = o->relative ? wml_nn_need(b, "rel_embeddings.weight", WML_DIMS(2 * o->span, p->hidden)) : NULL;
-    if (w && o->c2p) o->to_key = columns(b, p, w, t->ids, row_to_key);
-    if (w && o->p2c) o->to_query = columns(b, p, w, t->ids, row_to_query);
+    if (w && o->c2p) o->to_key = columns(b, p, w, t->ids, row_to_key, 1);
+    if (w && o->p2c) o->to_query = columns(b, p, w, t->ids, row_to_query, scale_of(o));
 }
 
 /* A convolution beside the first layer: near words, without attention. */

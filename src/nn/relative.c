@@ -174,18 +174,15 @@ struct wml_value *wml_nn_distance_vectors(struct wml_nn *b, const struct wml_wei
 
 /* Row q of the flat x starts at 2nq; the key k of query q is in its column k - q + n - 1, which is (2n - 1) q + k places
  * after the first n - 1: rows of 2n - 1 whose first n columns are the keys. */
-static struct wml_value *fixed_rows(struct wml_nn *b, struct wml_value *x, int64_t n)
-{
-    x = wml_nn_slice(b, wml_nn_reshape(b, x, WML_DIMS(0, 0, -1)), 2, n - 1, -1);
-    return wml_nn_reshape(b, x, WML_DIMS(0, 0, n, 2 * n - 1));
-}
-
 struct wml_value *wml_nn_to_keys(struct wml_nn *b, struct wml_value *x, struct wml_value *ids)
 {
     if (b->failed || !x || !ids) return NULL;
     const struct wml_axis n = wml_nn_axis(ids, 1);
-    if (n.size >= 0) return wml_nn_slice(b, fixed_rows(b, x, n.size), 3, 0, n.size);
     struct wml_value *flat = wml_nn_reshape(b, x, WML_DIMS(0, 0, -1));
+    if (n.size >= 0) {
+        flat = wml_nn_slice(b, flat, 2, n.size - 1, -1);
+        return wml_nn_slice(b, wml_nn_reshape(b, flat, WML_DIMS(0, 0, n.size, 2 * n.size - 1)), 3, 0, n.size);
+    }
     struct wml_value *len = wml_nn_extent(b, ids, 1);
     const struct wml_axis open = {.size = -1};
     struct wml_nn_shape s = wml_nn_shape(x);
@@ -195,17 +192,4 @@ struct wml_value *wml_nn_to_keys(struct wml_nn *b, struct wml_value *x, struct w
     if (b->failed) return NULL;
     struct wml_node *node = wml_nn_node(b, "", "Reshape", WML_VALUES(flat, once(b, "square", len, square)));
     return wml_nn_slice_to(b, wml_nn_out(b, node, wml_value_elem(x), &s), 3, len, n);
-}
-
-void wml_nn_to_keys_halves(struct wml_nn *b, struct wml_value *x, struct wml_value *ids, struct wml_value **half)
-{
-    if (b->failed || !x || !ids) return;
-    const int64_t n = wml_nn_axis(ids, 1).size, heads = wml_nn_size(b, x, 1, "the number of heads");
-    if (n < 0) {
-        wml_nn_split(b, wml_nn_to_keys(b, x, ids), 1, 2, half);
-        return;
-    }
-    x = fixed_rows(b, x, n);
-    for (int64_t i = 0; i < 2; i++)
-        half[i] = wml_nn_cuts(b, x, 2, (const struct wml_nn_cut[]){{1, i * heads / 2, (i + 1) * heads / 2, 1}, {3, 0, n, 1}});
 }

@@ -38,7 +38,5 @@ struct wml_value *wml_nn_distance_columns(struct wml_nn *b, const float *table, 
                                           int64_t (*row)(const void *arg, int64_t distance), const void *arg, double by);
 /* x [batch, heads, n, 2n], columns of those distances -> [batch, heads, n, n]: columns of keys. */
 struct wml_value *wml_nn_to_keys(struct wml_nn *b, struct wml_value *x, struct wml_value *ids);
-/* The same for the first and the second half of the heads, apart. */
-void wml_nn_to_keys_halves(struct wml_nn *b, struct wml_value *x, struct wml_value *ids, struct wml_value **half);
 
 #endif
