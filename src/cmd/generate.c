@@ -5,6 +5,7 @@
 #include "flow/genai.h"
 #include "os/spawn.h"
 #include "os/sys.h"
+#include "text/words.h"
 
 enum { PROMPT_MAX = 16 << 20 };
 
@@ -88,6 +89,7 @@ static bool read_stdin(const struct wml_call *call, struct wml_str *out, struct 
         wml_fail(err, WML_E_USAGE, "there is no prompt");
         ok = wml_hint(err, "give --prompt TEXT, or a text on standard input");
     }
+    if (ok && !wml_utf8_valid(wml_buf_view(&text))) ok = wml_fail(err, WML_E_FORMAT, "the prompt on standard input is not UTF-8");
     if (ok) *out = wml_arena_str(call->arena, wml_buf_view(&text));
     wml_buf_release(&text);
     return ok;

@@ -32,7 +32,7 @@ struct perf_args {
 #define FOR_BUILDS(name, member) WML_OPT_FLAG(0, name, member, WML_OPT_IGNORED, NULL, "for Hugging Face models")
 #define FOR_BUILDS_STR(name, member) WML_OPT_STR(0, name, member, "VALUE", WML_OPT_IGNORED, NULL, "for Hugging Face models")
 static const struct wml_opt opts[] = {
-    WML_OPT_STR('m', "model", model, "FILE", WML_OPT_REQUIRED | WML_OPT_PATH, NULL, "ONNX model, compiled or not; or the folder of a GenAI bundle"),
+    WML_OPT_STR('m', "model", model, "FILE", WML_OPT_REQUIRED | WML_OPT_PATH, NULL, "ONNX model, compiled or not; or the folder of a GenAI bundle; with winml-genai also a model id"),
     WML_OPT_INT(0, "iterations", iterations, "N", 0, 1, 1e9, NULL, "timed runs (default: 100, with --op-tracing 10)"),
     WML_OPT_INT(0, "warmup", warmup, "N", 0, 0, 1e9, "10", "runs before, untimed"),
     WML_OPT_NUM(0, "duration", duration, "SECONDS", 0, 1e-3, 1e9, NULL, "run for this long instead of N times"),
@@ -66,8 +66,9 @@ static const struct wml_opt opts[] = {
     WML_OPT_INT(0, "max-new-tokens", max_new_tokens, "N", 0, 1, 1e7, "128", "winml-genai: tokens of an answer at most"),
     WML_OPT_NUM(0, "compile-timeout", compile_timeout, "SECONDS", 0, 0, 1e9, "300", "winml-genai: limit for each stage; 0: none"),
     WML_OPT_NUM(0, "generation-timeout", generation_timeout, "SECONDS", 0, 0, 1e9, "0", "winml-genai: limit for loading and generating; 0: none"),
+    WML_OPT_FLAG(0, "rebuild", rebuild, 0, "no", "winml-genai: build the bundle of a model id anew"),
     FOR_BUILDS("quant", quant), FOR_BUILDS("optimize", optimize), FOR_BUILDS("analyze", analyze),
-    FOR_BUILDS("use-cache", use_cache), FOR_BUILDS("rebuild", rebuild), FOR_BUILDS("skip-build", skip_build),
+    FOR_BUILDS("use-cache", use_cache), FOR_BUILDS("skip-build", skip_build),
     FOR_BUILDS("allow-unsupported-nodes", allow_unsupported), FOR_BUILDS("trust-remote-code", trust),
     FOR_BUILDS_STR("submodel", submodel), FOR_BUILDS_STR("module", module), FOR_BUILDS_STR("input-specs", input_specs),
     FOR_BUILDS_STR("export-config", export_config), FOR_BUILDS_STR("dynamic-axes", dynamic_axes),
@@ -82,7 +83,15 @@ static bool check_model(const char *model, struct wml_err *err)
 {
     if (wml_file_exists(model)) return true;
     struct wml_str s = wml_str(model);
-    if (wml_dir_exists(model) || wml_str_ends(s, ".onnx") || wml_path_is_absolute(s) || wml_str_starts(s, "."))
+    if (wml_flow_is_bundle(model)) {
+        wml_fail(err, WML_E_USAGE, "%s is a GenAI bundle, not one model", model);
+        return wml_hint(err, "leave --runtime out, or say --runtime winml-genai");
+    }
+    if (wml_dir_exists(model)) {
+        wml_fail(err, WML_E_USAGE, "%s is a folder, neither an ONNX model nor a GenAI bundle", model);
+        return wml_hint(err, "make a model of it first: winml export -m %s, or a bundle: winml build -m %s", model, model);
+    }
+    if (wml_str_ends(s, ".onnx") || wml_path_is_absolute(s) || wml_str_starts(s, "."))
         return wml_fail(err, WML_E_USAGE, "Model path does not exist, or is no file: %s", model);
     wml_fail(err, WML_E_UNSUPPORTED, "'%s' is no file: models of Hugging Face are not available in this version", model);
     return wml_hint(err, "export it to ONNX and give the file");
@@ -149,10 +158,10 @@ static const char *panel_device(const struct wml_call *call, const struct perf_a
 }
 
 /* What was typed and means nothing for a bundle is named in one warning. */
-static void warn_ignored(const struct wml_call *call, const struct perf_args *a)
+static void warn_ignored(const struct wml_call *call, const struct perf_args *a, bool id, bool built)
 {
     const struct { const char *name; bool typed; } option[] = {
-        {"--task", a->task.v != NULL}, {"--precision", a->precision.from != WML_FROM_DEFAULT}, {"--shape-config", a->shape_config.v != NULL},
+        {"--task", a->task.v != NULL}, {"--precision", a->precision.from != WML_FROM_DEFAULT && !built}, {"--rebuild", a->rebuild.v && !id}, {"--shape-config", a->shape_config.v != NULL},
         {"--input-shape", a->shapes.v.len > 0}, {"--input-dim", a->dims.v.len > 0}, {"--batch-size", a->batch.set},
         {"--duration", a->duration.set}, {"--op-tracing", a->trace.v != NULL}, {"--report", a->html.v != NULL},
         {"--source-model", a->source_model.v != NULL}, {"--fail-on-fallback", a->fail_on_fallback.set},
@@ -189,7 +198,15 @@ static bool run_genai(const struct wml_call *call, struct wml_err *err)
         return wml_hint(err, "give the folder that holds genai_config.json, or leave --runtime out");
     }
     if (!read_prompt(call, a, &in.prompt, err) || !wml_cmd_target(&a->target, call->arena, &in.target, err)) return false;
-    warn_ignored(call, a);
+    const struct wml_genai_source source = {.model = in.bundle, .precision = a->precision.v, .rebuild = a->rebuild.v};
+    const char *of_id;
+    bool built;
+    if (!wml_flow_genai_source(&source, call->cx, call->arena, &of_id, &built, err)) return false;
+    if (of_id) {
+        in.model_id = in.bundle;
+        in.bundle = of_id;
+    }
+    warn_ignored(call, a, of_id != NULL, built);
     struct wml_perf_live *live = a->monitor.v && !a->common.quiet.v ? wml_perf_live_start(call->cx, panel_title(call, a), panel_device(call, a, "config"), 1, "tokens/s") : NULL;
     in.live = live != NULL;
     bool ok = wml_flow_genai_perf(&in, call->cx, call->report, err);

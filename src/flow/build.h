@@ -6,6 +6,8 @@
 #include "ep/ep.h"
 #include "report/report.h"
 
+enum { WML_BUILD_SAMPLES = 30 }; /* prompts to calibrate with unless it is said */
+
 struct wml_build_args {
     const char *model;  /* a folder with config.json and weights, or a model id */
     const char *output; /* folder; made when it is not there */

@@ -51,6 +51,19 @@ bool wml_checkpoint_folder(struct wml_ctx *cx, const char *text, const char *ver
     return false;
 }
 
+const char *wml_model_slug(const char *name, struct wml_arena *arena)
+{
+    char *slug = wml_arena_cstr(arena, wml_str(name));
+    for (char *c = slug; *c; c++)
+        if (*c == '/' || *c == '\\') *c = '_';
+    return slug;
+}
+
+const char *wml_model_artifacts(const struct wml_ctx *cx, const char *name, struct wml_arena *arena)
+{
+    return cx->cache_dir ? wml_arena_fmt(arena, "%s/artifacts/%s", cx->cache_dir, wml_model_slug(name, arena)).ptr : NULL;
+}
+
 /* ------------------------------------------------------------- what is in it */
 
 static bool load_json(struct wml_checkpoint *c, const char *name, bool required, struct wml_json_doc **out, struct wml_err *err)

@@ -17,6 +17,11 @@ enum wml_model_ref wml_model_ref(const char *text, struct wml_err *err);
 bool wml_checkpoint_folder(struct wml_ctx *cx, const char *text, const char *verb, enum wml_hub_what what, struct wml_buf *folder,
                            struct wml_err *err);
 
+/* A model's name as the name of a file or folder: "org_name". */
+const char *wml_model_slug(const char *name, struct wml_arena *arena);
+/* <cache>/artifacts/<slug>, where what is made of a model is kept; NULL without a cache folder. Makes nothing. */
+const char *wml_model_artifacts(const struct wml_ctx *cx, const char *name, struct wml_arena *arena);
+
 /* Config and weights of a checkpoint; zero it. */
 struct wml_checkpoint {
     const char *name; /* as the user calls it */

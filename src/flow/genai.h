@@ -17,6 +17,7 @@ struct wml_genai_search { /* zero: the likeliest token */
 
 struct wml_genai_args {
     const char *bundle;      /* folder */
+    const char *model_id;    /* what it was built of, for the report; NULL: the folder's name */
     const char *output;      /* JSON report; NULL: <cache>/perf/<folder>/<time>.json; `generate`: none */
     bool overwrite;
     struct wml_str prompt, system; /* system absent: none */
@@ -36,6 +37,15 @@ struct wml_genai_args {
 };
 
 bool wml_flow_is_bundle(const char *folder);
+struct wml_genai_source {
+    const char *model;     /* as typed */
+    const char *precision; /* NULL: the build's choice */
+    bool rebuild;          /* also where an earlier run has built it */
+};
+/* The bundle of a model id: *bundle is <cache>/artifacts/<id>/genai-bundle, a pipeline for QNN's NPU, built unless an earlier run
+ * has; *built tells. Of any other text *bundle is NULL: it is a bundle or nothing. */
+bool wml_flow_genai_source(const struct wml_genai_source *s, struct wml_ctx *cx, struct wml_arena *arena, const char **bundle, bool *built,
+                           struct wml_err *err);
 /* The report is written also after a crash or Ctrl-C once something was measured; err says what happened. WML_E_LOAD,
  * WML_E_RUN, WML_E_INTERRUPTED, WML_E_TIMEOUT. */
 bool wml_flow_genai_perf(const struct wml_genai_args *a, struct wml_ctx *cx, struct wml_report *r, struct wml_err *err);

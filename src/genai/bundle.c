@@ -121,14 +121,29 @@ bool wml_bundle_parse(struct wml_str config, struct wml_bundle *out, struct wml_
     return ok;
 }
 
+static bool no_bundle(const char *dir, struct wml_err *err)
+{
+    struct wml_buf path = {0};
+    join(&path, dir, "config.json");
+    if (!wml_dir_exists(dir)) {
+        wml_fail(err, WML_E_USAGE, wml_file_exists(dir) ? "%s is a file, and a GenAI bundle is a folder" : "there is no folder %s", *dir ? dir : "''");
+        wml_hint(err, "name the folder that holds " WML_BUNDLE_CONFIG ", the models and the tokenizer");
+    } else if (wml_file_exists(wml_buf_text(&path))) {
+        wml_fail(err, WML_E_USAGE, "%s is a Hugging Face model, no GenAI bundle: it has no " WML_BUNDLE_CONFIG, dir);
+        wml_hint(err, "make the bundle first: winml build -m %s -o DIR --export-type plain, or optimized for an NPU", dir);
+    } else {
+        wml_fail(err, WML_E_USAGE, "%s is no GenAI bundle: it has no " WML_BUNDLE_CONFIG, dir);
+        wml_hint(err, "name the folder that holds " WML_BUNDLE_CONFIG ", the models and the tokenizer");
+    }
+    wml_buf_release(&path);
+    return false;
+}
+
 bool wml_bundle_open(const char *dir, struct wml_bundle *out, struct wml_err *err)
 {
     struct wml_buf path = {0}, text = {0};
     *out = (struct wml_bundle){0};
-    if (!wml_bundle_is(dir)) {
-        wml_fail(err, WML_E_USAGE, "%s is no GenAI bundle: it has no " WML_BUNDLE_CONFIG, dir);
-        return wml_hint(err, "name the folder that holds " WML_BUNDLE_CONFIG ", the models and the tokenizer");
-    }
+    if (!wml_bundle_is(dir)) return no_bundle(dir, err);
     join(&path, dir, WML_BUNDLE_CONFIG);
     bool ok = wml_file_read(wml_buf_text(&path), CONFIG_MAX, &text, err) &&
               (wml_bundle_parse(wml_buf_view(&text), out, err) || wml_wrap(err, "%s", wml_buf_text(&path)));

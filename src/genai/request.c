@@ -55,7 +55,10 @@ static bool encode(struct run *u, struct wml_err *err)
     u->s->tokenize_ms = ms_between(t1, t2);
     u->s->prompt_tokens = u->g->SequencesGetSequenceCount(u->prompt, 0);
     int64_t room = u->r->context_length;
-    if (!u->s->prompt_tokens) return wml_fail(err, WML_E_RUN, "the prompt has no tokens");
+    if (!u->s->prompt_tokens) {
+        wml_fail(err, WML_E_RUN, "the prompt has no tokens");
+        return wml_hint(err, "give a prompt that is not empty");
+    }
     if (room > 0 && u->s->prompt_tokens >= (uint64_t)room) {
         wml_fail(err, WML_E_RUN, "the prompt has %zu tokens, and the context of the model holds %lld", u->s->prompt_tokens, (long long)room);
         return wml_hint(err, "give a shorter prompt");

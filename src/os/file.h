@@ -37,6 +37,8 @@ bool wml_file_copy(const char *from, const char *to, struct wml_err *err);
 /* A symbolic link at `path` that says `target`, which need not exist. false with WML_E_UNSUPPORTED where the file system
  * or, on Windows, the user's rights allow none; WML_E_EXISTS when something is at `path`. */
 bool wml_file_link(const char *target, const char *path, struct wml_err *err);
+/* A second name of the file `target` (not of a link to it) on the same file system. false where there can be none. */
+bool wml_file_link_hard(const char *target, const char *path);
 bool wml_file_remove(const char *path); /* true when nothing is there afterwards */
 bool wml_dir_make(const char *path, struct wml_err *err); /* with parents; fine when it is there */
 bool wml_dir_remove(const char *path);                    /* with everything in it */

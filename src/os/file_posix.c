@@ -109,6 +109,11 @@ bool wml_file_link(const char *target, const char *path, struct wml_err *err)
     return false;
 }
 
+bool wml_file_link_hard(const char *target, const char *path)
+{
+    return linkat(AT_FDCWD, target, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0;
+}
+
 bool wml_file_remove(const char *path)
 {
     if (unlink(path) != 0 && errno != ENOENT) return false;

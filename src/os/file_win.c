@@ -121,6 +121,16 @@ bool wml_file_link(const char *target, const char *path, struct wml_err *err)
     return false;
 }
 
+bool wml_file_link_hard(const char *target, const char *path)
+{
+    wchar_t *to = wml_wide_path(target), *wide = wml_wide_path(path);
+    const DWORD attributes = GetFileAttributesW(to);
+    bool ok = attributes != INVALID_FILE_ATTRIBUTES && !(attributes & FILE_ATTRIBUTE_REPARSE_POINT) && CreateHardLinkW(wide, to, NULL);
+    free(to);
+    free(wide);
+    return ok;
+}
+
 bool wml_file_remove(const char *path)
 {
     wchar_t *wide = wml_wide_path(path);

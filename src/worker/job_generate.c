@@ -35,6 +35,7 @@ struct generate {
     bool live, stream, chat;
     size_t done, n_warmup, n_timed;
     size_t tokens; /* of the request that runs */
+    struct wml_genai_sample *sample; /* of it */
     uint64_t noted;
 };
 
@@ -184,7 +185,8 @@ static bool note_token(void *arg, struct wml_str text, double ms)
     struct generate *g = arg;
     char item[WML_LIVE_TEXT];
     uint64_t now = wml_now_ns();
-    g->tokens++;
+    if (!g->tokens++ && !g->done && g->sample->no_template)
+        wml_log(g->io->cx, WML_LOG_WARN, "the chat template cannot be applied, so the prompt is used as it is: %s", g->sample->template_error);
     if (g->stream && text.len) tell_text(g, "token", text);
     if (g->stream || now - g->noted < NOTE_NS) return true;
     g->noted = now;
@@ -263,9 +265,9 @@ static bool run(struct generate *g, struct wml_err *err)
         bool timed = g->done >= g->n_warmup;
         if (!g->done || g->done == g->n_warmup) wml_job_phase(g->io, timed ? "timed" : "warmup");
         g->tokens = 0;
+        g->sample = &s;
         ok = wml_genai_generate(g->model, &g->ask, &s, err) || wml_wrap(err, "request %zu", g->done + 1);
         if (ok) tell_request(g, &s, timed);
-        if (ok && !g->done && s.no_template) wml_log(g->io->cx, WML_LOG_WARN, "the chat template cannot be applied, so the prompt is used as it is: %s", s.template_error);
         wml_genai_sample_release(&s);
     }
     g->usage = wml_sampler_stop(g->sampler);
@@ -285,6 +287,7 @@ static void answer(struct generate *g, struct talk *t, struct wml_str prompt)
     g->ask.prompt = t->turn.at[t->turn.len - 1].content;
     if (wml_json_get_bool(g->request, "apply_template", true)) put_talk(g, t);
     g->tokens = 0;
+    g->sample = &s;
     wml_job_phase(g->io, "timed");
     bool ok = wml_genai_generate(g->model, &g->ask, &s, &err);
     if (ok) {

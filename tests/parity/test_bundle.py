@@ -8,8 +8,9 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from conftest import DEPS, ROOT, no_leftovers
+from conftest import DEPS, ROOT, need_openvino, need_qnn, no_leftovers
 from exported import DATA, session, widened
+from hub_server import Hub
 from onnx import numpy_helper
 
 TINY = f"{ROOT}/tests/data/genai/qwen3-tiny"
@@ -187,3 +188,51 @@ def test_refusals(build, winml, tmp_path):
     generic = winml("build", "-m", TINY, "-o", tmp_path / "g")
     assert generic.code == 1 and "--export-type plain" in generic.err
     assert not os.path.exists(tmp_path / "g")
+
+
+def test_weights_in_a_file_on_openvino(build, winml):
+    """The folder with the changed config shows OpenVINO no weights that lie elsewhere."""
+    need_openvino()
+    bundle = build().bundle
+    before = sorted(os.listdir(bundle))
+    case = REFERENCE[0]
+    r = winml("generate", "-m", bundle, "--ep", "openvino", "--no-apply-template", "--prompt", case["prompt"], "--max-new-tokens", 8, "-f", "json")
+    assert r.code == 0 and r.json["ep"] == "openvino", r.err
+    assert r.json["tokens"] == case["greedy_ids"][:8]
+    assert sorted(os.listdir(bundle)) == before
+
+
+def test_checkpoint_is_no_bundle(winml):
+    """What to do is said with the folder that was named."""
+    for args in (["generate", "--prompt", "hi"], ["perf", "--runtime", "winml-genai"], ["perf"]):
+        r = winml(args[0], "-m", TINY, *args[1:])
+        assert r.code == 2 and f"winml build -m {TINY}" in r.err, r.err
+
+
+def test_missing_and_damaged_files(build, winml):
+    bundle = build().bundle
+    model = (bundle / "model.onnx").read_bytes()
+    (bundle / "model.onnx").write_bytes(model[:len(model) // 2])
+    r = winml("generate", "-m", bundle, "--prompt", "hi")
+    assert r.code == 3 and f"winml inspect -m {bundle}" in r.err
+    (bundle / "model.onnx").unlink()
+    r = winml("generate", "-m", bundle, "--prompt", "hi")
+    assert r.code == 3 and "the model model.onnx of stage 'decoder' is not in" in r.err
+
+
+def test_perf_builds_a_model_id_once(winml, tmp_path):
+    need_qnn()
+    hub = Hub()
+    hub.add("org/tiny", {name: open(f"{TINY}/{name}", "rb").read() for name in os.listdir(TINY) if name != "reference.json"})
+    args = ["perf", "-m", "org/tiny", "--runtime", "winml-genai", "--iterations", 1, "--warmup", 0, "--max-new-tokens", 2, "-f", "json"]
+    env = {"HF_HOME": str(tmp_path / "home"), "HF_ENDPOINT": hub.endpoint}
+    first = winml(*args, "--precision", "w8a16", **env)
+    hub.close()
+    assert first.code == 0, first.err
+    bundle = tmp_path / "cache" / "artifacts" / "org_tiny" / "genai-bundle"
+    info = first.json["benchmark_info"]
+    assert info["model_id"] == "org/tiny" and info["bundle_dir"] == str(bundle) and "--precision" not in first.err
+    made = (bundle / "manifest.json").read_bytes()
+    again = winml(*args, "--precision", "w8a16", **env)
+    assert again.code == 0 and (bundle / "manifest.json").read_bytes() == made and "ignored with a GenAI bundle: --precision" in again.err
+    assert winml(*args, "--rebuild", HF_HUB_OFFLINE="1", **env).code == 0 and (bundle / "manifest.json").read_bytes() != made

@@ -103,6 +103,14 @@ def test_usage(winml, tmp_path):
     assert r.json["benchmark_info"]["prompt_tokens"] == 4 and "ignored with a GenAI bundle: --batch-size" in r.err
 
 
+def test_nothing_measured(winml, tmp_path):
+    """Figures of no request are none, not 0."""
+    r = winml("perf", "-m", bundles.flat(tmp_path / "b"), "--no-apply-template", "--prompt", "", "-f", "json")
+    assert r.code == 4 and "the prompt has no tokens" in r.json["error_message"]
+    a = r.json["aggregate"]
+    assert a["timed_request_count"] == 0 and set(a["request_duration_ms"].values()) == {None} and a["tokens_per_second_overall"] is None
+
+
 def test_ep_that_is_not_here(perf, tmp_path):
     bundle = bundles.pipeline(tmp_path / "b", {"cuda": {}})
     r = perf(bundle)

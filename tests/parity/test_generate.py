@@ -38,6 +38,18 @@ def test_from_a_pipe(tmp_path, bundle):
     done = subprocess.run(run, input=PROMPT, capture_output=True, text=True, env=env)
     assert done.returncode == 0 and done.stdout == bytes(bundles.greedy(PROMPT, 4)).decode() + "\n"
     assert subprocess.run(run, input=" \n", capture_output=True, text=True, env=env).returncode == 2
+    done = subprocess.run(run, input=b"\xff\xfe", capture_output=True, env=env)
+    assert done.returncode == 1 and b"standard input is not UTF-8" in done.stderr and not done.stdout
+
+
+def test_template_that_is_wrong_is_said_before_the_answer(tmp_path, bundle):
+    with open(f"{bundle}/chat_template.jinja", "w") as f:
+        f.write("{{ x % }")
+    run = [WINML, "generate", "-m", bundle, "--prompt", PROMPT, "--max-new-tokens", "4"]
+    env = {**os.environ, "WINML_CACHE_DIR": str(tmp_path / "cache")}
+    done = subprocess.run(run, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env)
+    assert done.returncode == 0 and done.stdout.endswith("\n" + bytes(bundles.greedy(PROMPT, 4)).decode() + "\n")
+    assert "the chat template cannot be applied" in done.stdout
 
 
 def test_draws(winml, bundle):

@@ -96,6 +96,11 @@ static void test_link(void **state)
     (void)state;
     assert_true(wml_file_write(in("target"), WML_STR("text"), &err));
     assert_true(wml_dir_make(in("sub"), &err));
+    if (wml_file_link_hard(in("target"), in("sub/second"))) {
+        assert_true(wml_file_same(in("target"), in("sub/second")));
+        assert_false(wml_file_link_hard(in("target"), in("sub/second")));
+    }
+    assert_false(wml_file_link_hard(in("nothing"), in("sub/third")));
     if (!wml_file_link("../target", in("sub/link"), &err)) {
         assert_int_equal(err.code, WML_E_UNSUPPORTED);
         assert_int_equal(wml_file_info(in("sub/link")).kind, WML_FILE_NONE);

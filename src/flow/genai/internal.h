@@ -59,14 +59,18 @@ struct wml_genai_run {
 };
 
 void wml_genai_warn(struct wml_genai_run *r, const char *fmt, ...) WML_PRINTF(2, 3);
+/* What the report calls the model. */
+struct wml_str wml_genai_model_id(const struct wml_genai_run *r);
 /* Override, options, and what each EP of the result means here. WML_E_USAGE. */
 bool wml_genai_route(struct wml_genai_run *r, struct wml_err *err);
 /* The member "target" of what a child said of this EP; NULL: nothing. */
 const struct wml_json_val *wml_genai_target_of(const struct wml_genai_run *r, const struct wml_ep *ep);
 /* A folder that is the bundle with the changed config: a private one when something changed, else the bundle. */
 bool wml_genai_derive(struct wml_genai_run *r, struct wml_err *err);
-/* Entries of the bundle in `to`, but the config and what `left_out` names: links where the system has them, else copies. */
-bool wml_genai_mirror(const char *bundle, const char *to, bool (*left_out)(void *arg, struct wml_str name), void *arg, struct wml_err *err);
+/* Entries of the bundle in `to`, but the config and what `left_out` names: links where the system has them, else copies.
+ * hard: second names of the files rather than symbolic links, for a folder that does not outlive the run. */
+bool wml_genai_mirror(const char *bundle, const char *to, bool (*left_out)(void *arg, struct wml_str name), void *arg, bool hard,
+                      struct wml_err *err);
 /* Compiles stages, each group in a child of its own, into <bundle>/_compiled, or into the cache where the bundle cannot be
  * written. What cannot be compiled keeps its source: false only for Ctrl-C and what the system cannot do. anew: nothing of
  * an earlier run is used. Sets load_dir when the folder is what is to be loaded. */

@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 
+#include "flow/checkpoint.h"
 #include "flow/output.h"
 #include "os/file.h"
 #include "os/path.h"
@@ -21,9 +22,26 @@ void wml_genai_warn(struct wml_genai_run *r, const char *fmt, ...)
     wml_log(r->cx, WML_LOG_WARN, "%s", copy);
 }
 
+struct wml_str wml_genai_model_id(const struct wml_genai_run *r)
+{
+    return r->args->model_id ? wml_str(r->args->model_id) : wml_path_name(wml_str(r->dir));
+}
+
 bool wml_flow_is_bundle(const char *folder)
 {
     return wml_bundle_is(folder);
+}
+
+/* Said here by stage and name, rather than by the library after a part of the models is loaded. */
+static bool check_files(struct wml_genai_run *r, struct wml_err *err)
+{
+    for (size_t i = 0; i < r->bundle.n_stages; i++) {
+        const struct wml_bundle_stage *s = &r->bundle.stage[i];
+        if (!s->source || !*s->source || wml_file_exists(wml_path_in(&r->arena, r->dir, s->source))) continue;
+        wml_fail(err, WML_E_LOAD, "the model %s of stage '%s' is not in %s", s->source, s->name, r->args->bundle);
+        return wml_hint(err, "copy the whole bundle, or build it again");
+    }
+    return true;
 }
 
 static bool begin(struct wml_genai_run *r, struct wml_err *err)
@@ -36,7 +54,7 @@ static bool begin(struct wml_genai_run *r, struct wml_err *err)
     bool ok = wml_bundle_open(r->args->bundle, &r->bundle, err) && wml_path_absolute(&dir, wml_str(r->args->bundle), err);
     r->dir = wml_arena_cstr(&r->arena, wml_buf_view(&dir));
     wml_buf_release(&dir);
-    return ok;
+    return ok && check_files(r, err);
 }
 
 static bool name_output(struct wml_genai_run *r, struct wml_err *err)
@@ -45,8 +63,9 @@ static bool name_output(struct wml_genai_run *r, struct wml_err *err)
     r->output = r->args->output;
     if (!r->output) {
         if (!r->cx->cache_dir) return wml_fail(err, WML_E_NOT_FOUND, "no cache folder is known for the report: name one with -o");
+        const char *slug = wml_model_slug(wml_arena_cstr(&r->arena, wml_genai_model_id(r)), &r->arena);
         wml_time_stamp(stamp);
-        r->output = wml_arena_fmt(&r->arena, "%s/perf/%.*s/%s.json", r->cx->cache_dir, WML_ARG(wml_path_name(wml_str(r->dir))), stamp).ptr;
+        r->output = wml_arena_fmt(&r->arena, "%s/perf/%s/%s.json", r->cx->cache_dir, slug, stamp).ptr;
     }
     return wml_output_check("Report", r->output, r->args->overwrite || !r->args->output, NULL, err);
 }

@@ -134,7 +134,7 @@ bool wml_genai_complete(struct wml_genai_run *r, const char *parent, const char 
     struct wml_buf config = {0};
     find_needed(&l);
     wml_bundle_print(&r->bundle, &config);
-    bool ok = wml_genai_mirror(r->dir, temp, is_left_out, &l, err) &&
+    bool ok = wml_genai_mirror(r->dir, temp, is_left_out, &l, false, err) &&
               wml_file_write(wml_path_in(&r->arena, temp, WML_BUNDLE_CONFIG), wml_buf_view(&config), err) &&
               wml_file_write(wml_path_in(&r->arena, temp, WML_COMPILED_MARK), WML_STR("complete\n"), err) &&
               replace(r, parent, temp, dir, err);

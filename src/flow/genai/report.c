@@ -73,7 +73,7 @@ static void put_info(struct wml_item *root, const struct wml_genai_run *r)
     const struct wml_json_val *load = wml_json_root(r->load);
     struct wml_item *i = wml_item_object(root, "benchmark_info", NULL);
     wml_item_cstr(i, "runtime", NULL, "winml-genai");
-    wml_item_str(i, "model_id", NULL, wml_path_name(wml_str(r->dir)));
+    wml_item_str(i, "model_id", NULL, wml_genai_model_id(r));
     wml_item_cstr(i, "running_model_path", NULL, r->temp_dir ? r->dir : r->load_dir);
     wml_item_cstr(i, "bundle_dir", NULL, r->dir);
     wml_item_cstr(i, "ep", NULL, r->ep);
@@ -151,6 +151,8 @@ void wml_genai_put_warnings(struct wml_item *root, const struct wml_genai_run *r
     for (size_t i = 0; i < r->warning.len; i++) wml_item_cstr(warnings, NULL, NULL, r->warning.at[i]);
 }
 
+static const struct wml_stats no_stats = {.mean = NAN, .std = NAN, .min = NAN, .max = NAN, .p50 = NAN, .p90 = NAN, .p95 = NAN, .p99 = NAN};
+
 static void put_stats(struct wml_item *to, const char *key, const struct wml_stats *s)
 {
     struct wml_item *i = wml_item_object(to, key, NULL);
@@ -188,7 +190,8 @@ static void aggregate(const struct wml_genai_run *r, struct aggregate *a)
             tokens += (double)r->request.at[i].sample.decode_ms.len + 1;
             ms += m[COMPUTE];
         }
-        wml_stats(sample, n, &a->stats[k]);
+        if (n) wml_stats(sample, n, &a->stats[k]);
+        else a->stats[k] = no_stats;
     }
     free(sample);
     if (!r->request.len) return;

@@ -1,4 +1,5 @@
 /* flow/inspect/hf_facts.c - what a model's documents and files say: weights, sizes, processors, what was built of it. */
+#include "flow/checkpoint.h"
 #include "flow/inspect/hf.h"
 #include "os/file.h"
 #include "os/path.h"
@@ -236,10 +237,7 @@ void wml_hf_put_cache(struct wml_hf *h)
         wml_item_null(h->root, "cache", NULL);
         return;
     }
-    char *slug = wml_arena_cstr(&h->arena, wml_str(h->a->model));
-    for (char *c = slug; *c; c++)
-        if (*c == '/' || *c == '\\') *c = '_';
-    const char *dir = wml_arena_fmt(&h->arena, "%s/artifacts/%s", h->cx->cache_dir, slug).ptr;
+    const char *dir = wml_model_artifacts(h->cx, h->a->model, &h->arena);
     if (wml_dir_exists(dir)) wml_dir_list(dir, &l, NULL);
     uint64_t sum = 0, size[WML_COUNT(stages)] = {0};
     struct wml_str path[WML_COUNT(stages)];
