@@ -83,6 +83,8 @@ static struct wml_value *feed_forward(struct wml_nn *b, const struct params *p, 
     return wml_nn_linear(b, x, "fc2", p->hidden);
 }
 
+static struct wml_value *start(struct wml_nn *b, const struct params *p);
+
 /* x + part(norm(x)), or norm(x + part(x)): what goes in, and what comes of it. */
 static struct wml_value *before(struct wml_nn *b, const struct params *p, struct wml_value *x, const char *norm)
 {
@@ -106,18 +108,74 @@ static struct wml_value *encoder_layer(struct wml_nn *b, const struct params *p,
     return x;
 }
 
+/* x of the first layer is nothing. */
 static struct wml_value *decoder_layer(struct wml_nn *b, const struct params *p, size_t i, struct wml_value *x, struct wml_value *at,
                                        struct wml_value *memory, struct wml_value *places)
 {
     wml_nn_enter(b, "*DecoderLayer", "layers.%zu", i);
-    struct wml_value *y = before(b, p, x, "self_attn_layer_norm");
-    x = after(b, p, x, attend(b, "self_attn", p, true, y, at, y, at), "self_attn_layer_norm");
+    struct wml_value *y;
+    if (i == 0) {
+        x = start(b, p);
+    } else {
+        y = before(b, p, x, "self_attn_layer_norm");
+        x = after(b, p, x, attend(b, "self_attn", p, true, y, at, y, at), "self_attn_layer_norm");
+    }
     y = before(b, p, x, "encoder_attn_layer_norm");
     x = after(b, p, x, attend(b, "encoder_attn", p, true, y, at, memory, places), "encoder_attn_layer_norm");
     y = before(b, p, x, "final_layer_norm");
     x = after(b, p, x, feed_forward(b, p, true, y), "final_layer_norm");
     wml_nn_leave(b);
     return x;
+}
+
+/* ---------------------------------------------------- the first layer's start */
+
+/* What the linear layer `name` makes of x, computed here. */
+static const float *linear(struct wml_nn *b, const char *name, const float *x, int64_t n)
+{
+    wml_nn_enter_layer(b, "Linear", "%s", name);
+    const float *w = wml_nn_read(b, wml_nn_need(b, "weight", WML_DIMS(n, n)));
+    const float *bias = wml_nn_has(b, "bias") ? wml_nn_read(b, wml_nn_need(b, "bias", WML_DIMS(n))) : NULL;
+    wml_nn_leave(b);
+    float *y = wml_nn_room(b, name, sizeof *y, WML_DIMS(n));
+    if (!w || !y) return NULL;
+    for (int64_t i = 0; i < n; i++) {
+        double sum = bias ? bias[i] : 0;
+        for (int64_t c = 0; c < n; c++) sum += (double)w[i * n + c] * x[c];
+        y[i] = (float)sum;
+    }
+    return y;
+}
+
+static const float *layer_norm(struct wml_nn *b, const char *name, const float *x, int64_t n)
+{
+    wml_nn_enter_layer(b, "LayerNorm", "%s", name);
+    const float *w = wml_nn_read(b, wml_nn_need(b, "weight", WML_DIMS(n)));
+    const float *bias = wml_nn_read(b, wml_nn_need(b, "bias", WML_DIMS(n)));
+    wml_nn_leave(b);
+    float *y = wml_nn_room(b, name, sizeof *y, WML_DIMS(n));
+    if (!x || !w || !bias || !y) return NULL;
+    double mean = 0, square = 0;
+    for (int64_t i = 0; i < n; i++) mean += x[i] / (double)n;
+    for (int64_t i = 0; i < n; i++) square += (x[i] - mean) * (x[i] - mean) / (double)n;
+    for (int64_t i = 0; i < n; i++) y[i] = (float)((x[i] - mean) / sqrt(square + 1e-5) * w[i] + bias[i]);
+    return y;
+}
+
+/* What the first self-attention makes of queries that are all 0: their values are all the same, and so is every mean of them. */
+static struct wml_value *start(struct wml_nn *b, const struct params *p)
+{
+    static const char *const unused[4] = {"q_proj.weight", "q_proj.bias", "k_proj.weight", "k_proj.bias"};
+    const int64_t n = p->hidden;
+    const float *x = wml_nn_room(b, "queries", sizeof *x, WML_DIMS(n));
+    if (x && p->before) x = layer_norm(b, "self_attn_layer_norm", x, n);
+    wml_nn_enter(b, "*Attention", "self_attn");
+    if (x) x = linear(b, "v_proj", x, n);
+    if (x) x = linear(b, "out_proj", x, n);
+    for (size_t i = 0; i < 4; i++) wml_nn_find(b, unused[i]);
+    wml_nn_leave(b);
+    if (x && !p->before) x = layer_norm(b, "self_attn_layer_norm", x, n);
+    return x ? wml_nn_const(b, "start", WML_F32, WML_DIMS(1, 1, n), x) : NULL;
 }
 
 /* --------------------------------------------------------------------- model */
@@ -162,9 +220,7 @@ static struct wml_value *body(struct wml_family_job *j, const struct params *p, 
     if (p->before) x = wml_nn_layer_norm(b, x, "layernorm", 1e-5);
     wml_nn_leave(b);
     struct wml_value *at = wml_nn_param(b, "query_position_embeddings.weight", WML_DIMS(p->queries, p->hidden));
-    const float *none = wml_nn_room(b, "queries", sizeof *none, WML_DIMS(p->queries, p->hidden));
-    if (!none) return NULL;
-    struct wml_value *y = wml_nn_const(b, "queries", WML_F32, WML_DIMS(1, p->queries, p->hidden), none); /* they start as nothing */
+    struct wml_value *y = NULL; /* queries start as nothing */
     wml_nn_enter(b, "*Decoder", "decoder");
     for (size_t i = 0; i < (size_t)p->layers[1] && wml_nn_ok(b); i++) {
         y = decoder_layer(b, p, i, y, at, x, places);

@@ -137,26 +137,45 @@ struct wml_value *wml_nn_attention(struct wml_nn *b, const struct wml_nn_attenti
 
 /* ------------------------------------------------------- masks, positions */
 
+/* mask [batch, length] as float32 [batch, 1, 1, length]: once, however many masks are made of it. */
+static struct wml_value *key_mask(struct wml_nn *b, struct wml_value *mask)
+{
+    const struct wml_str key = wml_arena_fmt(&b->m->arena, "key mask %.*s", WML_ARG(mask->name));
+    struct wml_value *v = wml_map_get(&b->shared, key);
+    if (v) return v;
+    v = wml_nn_cast(b, wml_nn_unsqueeze(b, mask, WML_DIMS(1, 2)), WML_F32);
+    if (v) wml_map_put(&b->shared, key, v);
+    return v;
+}
+
+/* Of 1 and 0, as it is added to scores. */
+static struct wml_value *as_added(struct wml_nn *b, struct wml_value *see)
+{
+    return wml_nn_scale(b, wml_nn_sub(b, wml_nn_float(b, 1), see), WML_NN_MASKED);
+}
+
 struct wml_value *wml_nn_padding_mask(struct wml_nn *b, struct wml_value *mask)
 {
     if (b->failed || !mask) return NULL;
-    struct wml_value *m = wml_nn_cast(b, wml_nn_unsqueeze(b, mask, WML_DIMS(1, 2)), WML_F32);
-    return wml_nn_scale(b, wml_nn_sub(b, wml_nn_float(b, 1), m), WML_NN_MASKED);
+    return as_added(b, key_mask(b, mask));
 }
 
-/* [1, 1, n, n]: 1 where the key is no later than the query and nearer than the window (0: any), for a fixed n, else made of
- * positions. */
+/* [1, 1, n, n]: `yes` where the key is no later than the query and nearer than the window (0: any), else `no`. */
+static struct wml_value *triangle(struct wml_nn *b, int64_t n, int64_t window, float yes, float no)
+{
+    const int64_t dims[4] = {1, 1, n, n};
+    float *m = wml_nn_room(b, "causal mask", sizeof *m, WML_DIMS(n, n));
+    if (!m) return NULL;
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < n; j++) m[i * n + j] = j <= i && (!window || i - j < window) ? yes : no;
+    return wml_nn_const(b, window ? "sliding" : "causal", WML_F32, 4, dims, m);
+}
+
+/* The same of 1 and 0; made of positions where n is open. */
 static struct wml_value *visible(struct wml_nn *b, struct wml_value *ids, int64_t window)
 {
     const struct wml_axis n = wml_nn_axis(ids, 1);
-    if (n.size >= 0) {
-        const int64_t dims[4] = {1, 1, n.size, n.size};
-        float *m = wml_nn_room(b, "causal mask", sizeof *m, WML_DIMS(n.size, n.size));
-        if (!m) return NULL;
-        for (int64_t i = 0; i < n.size; i++)
-            for (int64_t j = window && i >= window ? i - window + 1 : 0; j <= i; j++) m[i * n.size + j] = 1;
-        return wml_nn_const(b, window ? "sliding" : "causal", WML_F32, 4, dims, m);
-    }
+    if (n.size >= 0) return triangle(b, n.size, window, 1, 0);
     struct wml_value *at = wml_nn_positions(b, ids, 1, 0);
     struct wml_value *key = wml_nn_unsqueeze(b, at, WML_DIMS(0)), *query = wml_nn_unsqueeze(b, at, WML_DIMS(1));
     struct wml_value *see = wml_nn_compare(b, "LessOrEqual", key, query);
@@ -171,9 +190,10 @@ struct wml_value *wml_nn_sliding_mask(struct wml_nn *b, struct wml_value *ids, s
 {
     if (b->failed || !ids) return NULL;
     const int64_t n = wml_nn_axis(ids, 1).size;
-    struct wml_value *see = visible(b, ids, n >= 0 && n <= window ? 0 : window);
-    if (mask) see = wml_nn_mul(b, see, wml_nn_cast(b, wml_nn_unsqueeze(b, mask, WML_DIMS(1, 2)), WML_F32));
-    return wml_nn_scale(b, wml_nn_sub(b, wml_nn_float(b, 1), see), WML_NN_MASKED);
+    if (n >= 0 && n <= window) window = 0;
+    if (n >= 0 && !mask) return triangle(b, n, window, 0, (float)WML_NN_MASKED);
+    struct wml_value *see = visible(b, ids, window);
+    return as_added(b, mask ? wml_nn_mul(b, see, key_mask(b, mask)) : see);
 }
 
 struct wml_value *wml_nn_causal_mask(struct wml_nn *b, struct wml_value *ids, struct wml_value *mask)

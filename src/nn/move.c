@@ -255,23 +255,31 @@ struct wml_value *wml_nn_slice_to(struct wml_nn *b, struct wml_value *x, int axi
     return moved(b, "Slice", WML_VALUES(x, wml_nn_ints(b, 1, &zero), len, wml_nn_ints(b, 1, &axes)), &s);
 }
 
+void wml_nn_split_sizes(struct wml_nn *b, struct wml_value *x, int axis, size_t n, const int64_t *size, struct wml_value **out)
+{
+    if (b->failed || !x) return;
+    struct wml_nn_shape s = wml_nn_shape(x);
+    const size_t at = place(&s, axis);
+    struct wml_node *node = wml_nn_node(b, "", "Split", 2, (struct wml_value *[]){x, wml_nn_ints(b, n, size)});
+    wml_attr_set_int(node, "axis", (int64_t)at);
+    for (size_t i = 0; i < n; i++) {
+        s.at[at] = (struct wml_axis){.size = size[i]};
+        out[i] = wml_nn_out(b, node, wml_value_elem(x), &s);
+    }
+}
+
 void wml_nn_split(struct wml_nn *b, struct wml_value *x, int axis, size_t n, struct wml_value **out)
 {
     for (size_t i = 0; i < n; i++) out[i] = NULL;
     if (b->failed || !x) return;
-    struct wml_nn_shape s = wml_nn_shape(x);
-    const size_t at = place(&s, axis);
-    const int64_t size = s.at[at].size;
+    const int64_t size = wml_nn_axis(x, axis).size;
     if (size < 0 || size % (int64_t)n) {
         wml_nn_fail(b, WML_E_FORMAT, "an axis of %" PRId64 " cannot be split into %zu", size, n);
         return;
     }
     int64_t part[64];
     for (size_t i = 0; i < n && i < 64; i++) part[i] = size / (int64_t)n;
-    s.at[at].size = size / (int64_t)n;
-    struct wml_node *node = wml_nn_node(b, "", "Split", 2, (struct wml_value *[]){x, wml_nn_ints(b, n, part)});
-    wml_attr_set_int(node, "axis", (int64_t)at);
-    for (size_t i = 0; i < n; i++) out[i] = wml_nn_out(b, node, wml_value_elem(x), &s);
+    wml_nn_split_sizes(b, x, axis, n, part, out);
 }
 
 struct wml_value *wml_nn_gather(struct wml_nn *b, struct wml_value *x, struct wml_value *index, int axis)

@@ -54,6 +54,8 @@ struct wml_value *wml_nn_crop(struct wml_nn *b, struct wml_value *x, int axis, i
 struct wml_value *wml_nn_slice_to(struct wml_nn *b, struct wml_value *x, int axis, struct wml_value *len, struct wml_axis size);
 /* n equal parts along the axis, whose size must be known and divide. */
 void wml_nn_split(struct wml_nn *b, struct wml_value *x, int axis, size_t n, struct wml_value **out);
+/* The same into parts of these sizes, which are all of it. */
+void wml_nn_split_sizes(struct wml_nn *b, struct wml_value *x, int axis, size_t n, const int64_t *size, struct wml_value **out);
 struct wml_value *wml_nn_gather(struct wml_nn *b, struct wml_value *x, struct wml_value *index, int axis);
 struct wml_value *wml_nn_pick(struct wml_nn *b, struct wml_value *x, int axis, int64_t index); /* the axis is gone */
 /* x [batch, n, ...] at index [batch] or [batch, 1]: [batch, ...] */

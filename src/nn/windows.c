@@ -40,5 +40,7 @@ struct wml_value *wml_nn_roll(struct wml_nn *b, struct wml_value *x, int axis, i
     if (b->failed || !x || !by) return x;
     const int64_t n = wml_nn_size(b, x, axis, "the height and width of pixel_values"), at = (by % n + n) % n;
     if (!at) return x;
-    return wml_nn_concat(b, axis, WML_VALUES(wml_nn_slice(b, x, axis, at, INT64_MAX), wml_nn_slice(b, x, axis, 0, at)));
+    struct wml_value *part[2] = {NULL};
+    wml_nn_split_sizes(b, x, axis, 2, (const int64_t[]){at, n - at}, part);
+    return wml_nn_concat(b, axis, WML_VALUES(part[1], part[0]));
 }
