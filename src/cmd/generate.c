@@ -116,7 +116,7 @@ static bool run(const struct wml_call *call, struct wml_err *err)
     if (talks) {
         in.ask = ask;
         in.answered = answered;
-        wml_log(call->cx, WML_LOG_INFO, "/exit or the end of the input ends the chat");
+        if (!a->common.quiet.v) wml_term_write(2, WML_STR("/exit ends the chat\n"));
     }
     bool ok = wml_flow_generate(&in, call->cx, call->report, err);
     end_line(&o);

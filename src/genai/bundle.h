@@ -10,6 +10,7 @@
 #include "text/json.h"
 
 #define WML_BUNDLE_CONFIG "genai_config.json"
+#define WML_COMPILED_DIR "_compiled" /* in the bundle: its stages compiled for this machine */
 
 struct wml_bundle_provider {
     const char *name; /* as the library wants it: "qnn", or the EP's full name */

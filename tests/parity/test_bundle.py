@@ -175,6 +175,18 @@ def test_goes_on(build, winml, tmp_path):
     no_leftovers(first.bundle)
 
 
+def test_replaced_by_another_kind(build, winml):
+    """Nothing of a pipeline, and nothing that was compiled of it, stays in the plain bundle that takes its place."""
+    r = winml("build", "-m", TINY, "-o", build("-p", "int4").bundle, "--export-type", "optimized", "-p", "fp32")
+    assert r.code == 0 and "is replaced" in r.err
+    bundle = build("-p", "int4", name="other").bundle.parent / "b"
+    assert (bundle / "ctx.onnx").exists() and not (bundle / "model.onnx").exists()
+    (bundle / "_compiled").mkdir()
+    (bundle / "mine.txt").write_text("of the user")
+    build("-p", "int4")
+    assert set(os.listdir(bundle)) == {*os.listdir(bundle.parent / "other"), "mine.txt"}
+
+
 def test_refusals(build, winml, tmp_path):
     strange = tmp_path / "strange"
     strange.mkdir()

@@ -118,6 +118,13 @@ def test_ep_that_is_not_here(perf, tmp_path):
     assert tokens(perf(bundle, "--device", "cpu")) == bundles.greedy(PROMPT, N)
 
 
+def test_option_that_the_ep_does_not_know(perf, tmp_path):
+    """The EP's own words, and not the bundle's files under suspicion."""
+    need_vnpu()
+    r = perf(bundles.pipeline(tmp_path / "b", {"vnpu": {"nope": "1"}}))
+    assert r.code == 3 and "there is no option 'nope'" in r.err and "--device cpu" in r.err and "damaged" not in r.err
+
+
 def test_console(winml, tmp_path):
     """What people read: the answer, times, where it is written."""
     r = winml("perf", "-m", bundles.flat(tmp_path / "b"), "--no-apply-template", "--prompt", PROMPT, "--max-new-tokens", 4, "-o", tmp_path / "r.json")

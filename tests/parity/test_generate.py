@@ -107,7 +107,7 @@ class Terminal:
 
 def test_chat(tmp_path, bundle):
     t = Terminal(tmp_path, "generate", "-m", bundle, "--no-apply-template", "--max-new-tokens", "4")
-    t.wait_for("> ")
+    assert "/exit ends the chat" in t.wait_for("> ")
     for _ in range(2): # without a template a question knows nothing of the last one
         t.type(PROMPT + "\n")
         assert bytes(bundles.greedy(PROMPT, 4)).decode() in t.wait_for("\n> ")

@@ -116,6 +116,25 @@ static bool is_ours(const struct wml_json_val *manifest)
     return wml_str_is(wml_json_get_str(manifest, "tool"), "winml") && wml_json_get_int(manifest, "schema_version", 0) == SCHEMA;
 }
 
+/* Files of the earlier build, and what was compiled of them: a bundle of another kind has none of their names, and would keep
+ * them for good. */
+static void remove_earlier(struct wml_build_run *r)
+{
+    const struct wml_json_val *stages = wml_json_get(wml_json_root(r->before), "stages"), *s, *f;
+    struct wml_json_iter it = {0};
+    struct wml_str key;
+    if (!is_ours(wml_json_root(r->before))) return;
+    while (wml_json_next(stages, &it, &key, &s)) {
+        struct wml_json_iter files = {0};
+        while (wml_json_next(wml_json_get(s, "files"), &files, &key, &f)) {
+            const struct wml_str name = wml_json_get_str(f, "file");
+            if (name.len && wml_path_is_inside(name)) wml_file_remove(wml_build_out(r, wml_arena_cstr(&r->arena, name)));
+        }
+    }
+    wml_dir_remove(wml_build_out(r, WML_BUILD_WORK));
+    wml_dir_remove(wml_build_out(r, WML_COMPILED_DIR));
+}
+
 bool wml_build_resume(struct wml_build_run *r, struct wml_err *err)
 {
     const char *path = wml_build_out(r, manifest_name);
@@ -129,6 +148,7 @@ bool wml_build_resume(struct wml_build_run *r, struct wml_err *err)
     if (r->before && !same && !r->a->rebuild)
         wml_log(r->cx, WML_LOG_WARN, "%s holds a bundle of other inputs or options: it is replaced", r->a->output);
     if (r->before && (!same || r->a->rebuild)) {
+        remove_earlier(r);
         wml_json_free(r->before);
         r->before = NULL;
     }

@@ -12,7 +12,6 @@
 
 #include "flow/genai/internal.h"
 
-#define WML_COMPILED_DIR "_compiled"
 #define WML_COMPILED_MARK ".winml_bundle_complete"
 
 struct wml_genai_group { /* stages of one EP with the same options: one context for all */

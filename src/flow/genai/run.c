@@ -215,7 +215,9 @@ bool wml_genai_generate_in_child(struct wml_genai_run *r, struct wml_err *err)
     if (!ok && !r->interrupted && !r->reply.json && err->code != WML_E_INTERNAL) explain(r, err);
     for (size_t i = 0; !ok && err->code == WML_E_LOAD && i < r->target.len; i++)
         if (!r->target.at[i].doc) wml_hint(err, "%s cannot be had here: --device cpu runs all stages on the CPU", r->target.at[i].name);
-    if (!ok && !r->interrupted && !err->hint[0] && err->code == WML_E_LOAD)
+    if (!ok && !r->interrupted && !err->hint[0] && err->code == WML_E_LOAD && r->target.len)
+        wml_hint(err, "--device cpu runs all stages on the CPU: when that works, it is the EP or its options");
+    else if (!ok && !r->interrupted && !err->hint[0] && err->code == WML_E_LOAD)
         wml_hint(err, "a file of the bundle may be damaged or of another build: winml inspect -m %s shows them", r->args->bundle);
     if (ok && r->reply.salvaged) wml_genai_warn(r, "the generation process %s; all results were there before", r->reply.ended);
     wml_buf_release(&request);
