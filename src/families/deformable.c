@@ -48,8 +48,12 @@ static struct wml_value *places(struct wml_nn *b, const struct wml_deformable *d
     x = wml_nn_mul(b, x, units(b, d, boxes));
     struct wml_value *middle = d->nearest ? middles(b, d) : NULL;
     reference = wml_nn_unsqueeze(b, reference, WML_DIMS(2));
-    if (boxes) x = wml_nn_mul(b, x, wml_nn_slice(b, reference, 3, 2, 4));
-    if (boxes) reference = wml_nn_slice(b, reference, 3, 0, 2);
+    if (boxes) {
+        struct wml_value *part[2]; /* middles, sizes */
+        wml_nn_split(b, reference, 3, 2, part);
+        x = wml_nn_mul(b, x, part[1]);
+        reference = part[0];
+    }
     x = wml_nn_add(b, x, wml_nn_shift(b, wml_nn_scale(b, reference, 2), -1));
     if (middle) x = wml_nn_add(b, x, middle);
     if (d->heads > 1) x = wml_nn_transpose(b, wml_nn_reshape(b, x, WML_DIMS(0, n, d->heads, 2 * points)), "0213");
@@ -59,16 +63,16 @@ static struct wml_value *places(struct wml_nn *b, const struct wml_deformable *d
 /* [batch * heads, size of a head, n, points]: the values there. */
 static struct wml_value *values(struct wml_nn *b, const struct wml_deformable *d, struct wml_value *memory, struct wml_value *at)
 {
-    struct wml_value *part[WML_DEFORMABLE_LEVELS];
-    struct wml_value *x = wml_nn_transpose(b, memory, "021");
-    int64_t from = 0, point = 0;
+    struct wml_value *part[WML_DEFORMABLE_LEVELS] = {wml_nn_transpose(b, memory, "021")}, *point[WML_DEFORMABLE_LEVELS] = {at};
+    int64_t places[WML_DEFORMABLE_LEVELS];
+    for (size_t l = 0; l < d->levels; l++) places[l] = d->size[l][0] * d->size[l][1];
+    if (d->levels > 1) {
+        wml_nn_split_sizes(b, part[0], 2, d->levels, places, part);
+        wml_nn_split_sizes(b, at, 2, d->levels, d->points, point);
+    }
     for (size_t l = 0; l < d->levels; l++) {
-        const int64_t rows = d->size[l][0], columns = d->size[l][1];
-        struct wml_value *picture = wml_nn_slice(b, x, 2, from, from + rows * columns);
-        picture = wml_nn_reshape(b, picture, WML_DIMS(-1, d->hidden / d->heads, rows, columns));
-        part[l] = wml_nn_grid_sample(b, picture, wml_nn_slice(b, at, 2, point, point + d->points[l]), d->nearest);
-        from += rows * columns;
-        point += d->points[l];
+        struct wml_value *picture = wml_nn_reshape(b, part[l], WML_DIMS(-1, d->hidden / d->heads, d->size[l][0], d->size[l][1]));
+        part[l] = wml_nn_grid_sample(b, picture, point[l], d->nearest);
     }
     return d->levels > 1 ? wml_nn_concat(b, 3, d->levels, part) : part[0];
 }

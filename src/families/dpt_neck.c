@@ -21,9 +21,10 @@ void wml_dpt_neck_params(struct wml_family_job *j, struct wml_dpt_neck *neck)
 /* The tokens of places, with what the first token says. */
 static struct wml_value *read_out(struct wml_nn *b, const struct wml_dpt_neck *p, size_t i, struct wml_value *x, int64_t hidden)
 {
-    struct wml_value *places = wml_nn_slice(b, x, 1, 1, INT64_MAX);
-    if (p->readout == WML_DPT_IGNORE) return places;
-    struct wml_value *first = wml_nn_slice(b, x, 1, 0, 1);
+    struct wml_value *part[2];
+    if (p->readout == WML_DPT_IGNORE) return wml_nn_slice(b, x, 1, 1, INT64_MAX);
+    wml_nn_split_sizes(b, x, 1, 2, (const int64_t[]){1, wml_nn_size(b, x, 1, "the number of tokens") - 1}, part);
+    struct wml_value *first = part[0], *places = part[1];
     if (p->readout == WML_DPT_ADD) return wml_nn_add(b, places, first);
     char name[40];
     snprintf(name, sizeof name, "readout_projects.%zu.0", i);

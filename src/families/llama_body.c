@@ -80,9 +80,7 @@ void wml_llama_project(struct wml_nn *b, const struct wml_llama *p, struct wml_v
         return;
     }
     x = p->linear(b, x, "qkv_proj", q + 2 * kv);
-    out[0] = wml_nn_slice(b, x, -1, 0, q);
-    out[1] = wml_nn_slice(b, x, -1, q, q + kv);
-    out[2] = wml_nn_slice(b, x, -1, q + kv, INT64_MAX);
+    wml_nn_split_sizes(b, x, -1, 3, (const int64_t[]){q, kv, kv}, out);
 }
 
 /* [batch, length, heads, size] normalised over a head where the checkpoint has weights for that, as [batch, heads, length, size]. */

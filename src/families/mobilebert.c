@@ -159,10 +159,10 @@ static struct wml_value *words(struct wml_family_job *j, const struct wml_bert *
     const int64_t more = p->hidden - p->embedding;
     if (more < 0)
         return wml_nn_fail(b, WML_E_FORMAT, "config.json: embedding_size %lld is above hidden_size %lld", (long long)p->embedding, (long long)p->hidden);
-    struct wml_value *y = wml_text_decode(j, wml_nn_slice(b, x, -1, 0, p->embedding), "decoder", "embeddings.word_embeddings", p->vocab);
-    if (!more) return y;
-    struct wml_value *rest = wml_nn_matmul(b, wml_nn_slice(b, x, -1, p->embedding, INT64_MAX), wml_nn_param(b, "dense.weight", WML_DIMS(more, p->vocab)));
-    return wml_nn_add(b, y, rest);
+    struct wml_value *part[2] = {x, NULL};
+    if (more) wml_nn_split_sizes(b, x, -1, 2, (const int64_t[]){p->embedding, more}, part);
+    struct wml_value *y = wml_text_decode(j, part[0], "decoder", "embeddings.word_embeddings", p->vocab);
+    return more ? wml_nn_add(b, y, wml_nn_matmul(b, part[1], wml_nn_param(b, "dense.weight", WML_DIMS(more, p->vocab)))) : y;
 }
 
 static struct wml_value *predict(struct wml_family_job *j, const struct wml_bert *p, struct wml_value *x)

@@ -56,8 +56,7 @@ static void masks(struct wml_nn *b, const struct wml_text *t, int64_t layers, st
     const int64_t n = wml_nn_axis(t->ids, 1).size;
     o->mask[0] = o->mask[1] = t->additive;
     if (layers < 2 || o->every < 2 || (n >= 0 && n <= o->reach + 1)) return;
-    struct wml_value *see = wml_nn_cast(b, wml_nn_unsqueeze(b, t->mask, WML_DIMS(1, 2)), WML_F32);
-    see = wml_nn_mul(b, window(b, t->ids, o->reach), see);
+    struct wml_value *see = wml_nn_mul(b, window(b, t->ids, o->reach), wml_nn_key_mask(b, t->mask));
     o->mask[1] = wml_nn_scale(b, wml_nn_sub(b, wml_nn_float(b, 1), see), WML_NN_MASKED);
 }
 
@@ -82,12 +81,12 @@ static void turns(struct wml_family_job *j, const struct wml_bert *p, const stru
 static struct wml_value *attention(struct wml_nn *b, const struct wml_bert *p, struct wml_value *x, size_t near)
 {
     const struct own *o = p->own;
-    struct wml_value *qk[2];
+    struct wml_value *part[2], *qk[2];
     wml_nn_enter(b, "*Attention", "attn");
     x = wml_nn_split_heads(b, wml_nn_linear(b, x, "Wqkv", 3 * p->hidden), 3 * p->heads);
-    wml_nn_split(b, wml_nn_rotate(b, wml_nn_slice(b, x, 1, 0, 2 * p->heads), &o->turn[near]), 1, 2, qk);
-    const struct wml_nn_attention a = {.q = qk[0], .k = qk[1], .v = wml_nn_slice(b, x, 1, 2 * p->heads, INT64_MAX), .heads = p->heads,
-                                       .mask = o->mask[near]};
+    wml_nn_split_sizes(b, x, 1, 2, (const int64_t[]){2 * p->heads, p->heads}, part);
+    wml_nn_split(b, wml_nn_rotate(b, part[0], &o->turn[near]), 1, 2, qk);
+    const struct wml_nn_attention a = {.q = qk[0], .k = qk[1], .v = part[1], .heads = p->heads, .mask = o->mask[near]};
     x = wml_nn_linear(b, wml_nn_join_heads(b, wml_nn_attention_heads(b, &a)), "Wo", p->hidden);
     wml_nn_leave(b);
     return x;

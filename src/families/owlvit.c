@@ -107,7 +107,9 @@ static void detection(struct wml_family_job *j)
     wml_nn_enter(b, "*Model", "%s", j->type->base);
     struct wml_value *words = for_pictures(b, text(b, &t, ids, mask), pixels, t.projection), *x = vision(b, &v, pixels);
     wml_nn_leave(b);
-    x = wml_nn_mul(b, wml_nn_slice(b, x, 1, 1, INT64_MAX), wml_nn_slice(b, x, 1, 0, 1));
+    struct wml_value *part[2];
+    wml_nn_split_sizes(b, x, 1, 2, (const int64_t[]){1, grid[0] * grid[1]}, part);
+    x = wml_nn_mul(b, part[1], part[0]);
     x = wml_nn_layer_norm(b, x, "layer_norm", v.eps);
     struct wml_value *first = for_pictures(b, wml_nn_slice(b, ids, 1, 0, 1), pixels, 1);
     wml_nn_output(b, "logits", scores(b, x, words, first, t.hidden));

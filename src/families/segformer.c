@@ -82,13 +82,15 @@ static struct wml_value *mix(struct wml_nn *b, const struct params *p, size_t s,
     return x;
 }
 
-static struct wml_value *stage(struct wml_nn *b, const struct params *p, size_t s, struct wml_value *x)
+/* A picture -> rows of places, and their grid. */
+static struct wml_value *stage(struct wml_nn *b, const struct params *p, size_t s, struct wml_value *x, int64_t grid[2])
 {
     char name[48];
     static const char *const what = "the height and width of pixel_values";
     wml_nn_enter(b, "*OverlapPatchEmbeddings", "patch_embeddings.%zu", s);
     x = wml_nn_conv(b, x, "proj", p->width[s], &(struct wml_nn_window){.stride = p->stride[s], .pad = p->patch[s] / 2});
-    const int64_t grid[2] = {wml_nn_size(b, x, 2, what), wml_nn_size(b, x, 3, what)};
+    grid[0] = wml_nn_size(b, x, 2, what);
+    grid[1] = wml_nn_size(b, x, 3, what);
     x = wml_nn_layer_norm(b, to_rows(b, x, p->width[s]), "layer_norm", 1e-5);
     wml_nn_leave(b);
     for (size_t i = 0; i < (size_t)p->depth[s] && wml_nn_ok(b); i++) {
@@ -98,28 +100,43 @@ static struct wml_value *stage(struct wml_nn *b, const struct params *p, size_t 
         wml_nn_leave(b);
     }
     snprintf(name, sizeof name, "layer_norm.%zu", s);
-    return to_image(b, wml_nn_layer_norm(b, x, name, 1e-5), p->width[s], grid);
+    return wml_nn_layer_norm(b, x, name, 1e-5);
 }
 
-/* One picture for every stage. */
-static void body(struct wml_nn *b, const struct params *p, struct wml_value *x, struct wml_value **out)
+/* What a stage sees: rows of places. */
+struct seen {
+    struct wml_value *rows;
+    int64_t grid[2];
+};
+
+static struct wml_value *picture(struct wml_nn *b, const struct params *p, const struct seen *out, size_t s)
+{
+    return to_image(b, out[s].rows, p->width[s], out[s].grid);
+}
+
+static void body(struct wml_nn *b, const struct params *p, struct wml_value *x, struct seen *out)
 {
     wml_nn_enter(b, "*Encoder", "encoder");
-    for (size_t s = 0; s < p->stages && wml_nn_ok(b); s++) out[s] = x = stage(b, p, s, x);
+    for (size_t s = 0; s < p->stages && wml_nn_ok(b); s++) {
+        if (s) x = picture(b, p, out, s - 1);
+        out[s].rows = stage(b, p, s, x, out[s].grid);
+    }
     wml_nn_leave(b);
 }
 
 static void features(struct wml_family_job *j)
 {
-    struct wml_value *out[MAX_STAGES] = {NULL};
+    struct seen out[MAX_STAGES] = {{0}};
     const struct params p = params_of(j);
     body(j->nn, &p, wml_family_pixels_by_preprocessor(j, 512), out);
     if (!wml_nn_ok(j->nn)) return;
-    struct wml_value *x = out[p.stages - 1];
-    wml_nn_output(j->nn, "last_hidden_state", p.flat ? wml_nn_transpose(j->nn, wml_nn_reshape(j->nn, x, WML_DIMS(0, p.width[p.stages - 1], -1)), "021") : x);
+    const struct seen *last = &out[p.stages - 1];
+    struct wml_value *x = p.flat ? wml_nn_reshape(j->nn, last->rows, WML_DIMS(-1, last->grid[0] * last->grid[1], p.width[p.stages - 1]))
+                                 : picture(j->nn, &p, out, p.stages - 1);
+    wml_nn_output(j->nn, "last_hidden_state", x);
 }
 
-static void encoder(struct wml_family_job *j, const struct params *p, struct wml_value **out)
+static void encoder(struct wml_family_job *j, const struct params *p, struct seen *out)
 {
     struct wml_value *x = wml_family_pixels_by_preprocessor(j, 512);
     wml_nn_enter(j->nn, "*Model", "%s", j->type->base);
@@ -130,24 +147,24 @@ static void encoder(struct wml_family_job *j, const struct params *p, struct wml
 static void classification(struct wml_family_job *j)
 {
     struct wml_nn *b = j->nn;
-    struct wml_value *out[MAX_STAGES] = {NULL};
+    struct seen out[MAX_STAGES] = {{0}};
     const struct params p = params_of(j);
     encoder(j, &p, out);
     if (!wml_nn_ok(b)) return;
-    struct wml_value *x = wml_nn_flatten(b, wml_nn_global_mean(b, out[p.stages - 1]), 1);
+    struct wml_value *x = wml_nn_flatten(b, wml_nn_global_mean(b, picture(b, &p, out, p.stages - 1)), 1);
     wml_nn_output(b, "logits", wml_nn_linear(b, x, "classifier", wml_cfg_labels(j, j->cfg)));
 }
 
-static struct wml_value *head(struct wml_family_job *j, const struct params *p, struct wml_value **in)
+static struct wml_value *head(struct wml_family_job *j, const struct params *p, const struct seen *in)
 {
     struct wml_nn *b = j->nn;
     struct wml_value *part[MAX_STAGES] = {NULL};
-    const int64_t h = wml_nn_axis(in[0], 2).size, w = wml_nn_axis(in[0], 3).size;
+    const int64_t h = in[0].grid[0], w = in[0].grid[1];
     wml_nn_enter(b, "*DecodeHead", "decode_head");
     for (size_t s = 0; s < p->stages; s++) {
-        const int64_t grid[2] = {wml_nn_axis(in[s], 2).size, wml_nn_axis(in[s], 3).size};
+        const int64_t *grid = in[s].grid;
         wml_nn_enter(b, "*MLP", "linear_c.%zu", s);
-        struct wml_value *x = wml_nn_linear(b, to_rows(b, in[s], p->width[s]), "proj", p->decoder);
+        struct wml_value *x = wml_nn_linear(b, in[s].rows, "proj", p->decoder);
         wml_nn_leave(b);
         x = to_image(b, x, p->decoder, grid);
         if (grid[0] != h || grid[1] != w) x = wml_nn_resize(b, x, "linear", false, h, w);
@@ -162,7 +179,7 @@ static struct wml_value *head(struct wml_family_job *j, const struct params *p, 
 
 static void segmentation(struct wml_family_job *j)
 {
-    struct wml_value *out[MAX_STAGES] = {NULL};
+    struct seen out[MAX_STAGES] = {{0}};
     const struct params p = params_of(j);
     encoder(j, &p, out);
     if (wml_nn_ok(j->nn)) wml_nn_output(j->nn, "logits", head(j, &p, out));

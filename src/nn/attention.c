@@ -137,9 +137,9 @@ struct wml_value *wml_nn_attention(struct wml_nn *b, const struct wml_nn_attenti
 
 /* ------------------------------------------------------- masks, positions */
 
-/* mask [batch, length] as float32 [batch, 1, 1, length]: once, however many masks are made of it. */
-static struct wml_value *key_mask(struct wml_nn *b, struct wml_value *mask)
+struct wml_value *wml_nn_key_mask(struct wml_nn *b, struct wml_value *mask)
 {
+    if (b->failed || !mask) return NULL;
     const struct wml_str key = wml_arena_fmt(&b->m->arena, "key mask %.*s", WML_ARG(mask->name));
     struct wml_value *v = wml_map_get(&b->shared, key);
     if (v) return v;
@@ -157,7 +157,7 @@ static struct wml_value *as_added(struct wml_nn *b, struct wml_value *see)
 struct wml_value *wml_nn_padding_mask(struct wml_nn *b, struct wml_value *mask)
 {
     if (b->failed || !mask) return NULL;
-    return as_added(b, key_mask(b, mask));
+    return as_added(b, wml_nn_key_mask(b, mask));
 }
 
 /* [1, 1, n, n]: `yes` where the key is no later than the query and nearer than the window (0: any), else `no`. */
@@ -193,7 +193,7 @@ struct wml_value *wml_nn_sliding_mask(struct wml_nn *b, struct wml_value *ids, s
     if (n >= 0 && n <= window) window = 0;
     if (n >= 0 && !mask) return triangle(b, n, window, 0, (float)WML_NN_MASKED);
     struct wml_value *see = visible(b, ids, window);
-    return as_added(b, mask ? wml_nn_mul(b, see, key_mask(b, mask)) : see);
+    return as_added(b, mask ? wml_nn_mul(b, see, wml_nn_key_mask(b, mask)) : see);
 }
 
 struct wml_value *wml_nn_causal_mask(struct wml_nn *b, struct wml_value *ids, struct wml_value *mask)

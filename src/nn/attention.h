@@ -41,7 +41,9 @@ struct wml_value *wml_nn_join_rows(struct wml_nn *b, struct wml_value *x);
 /* Keys split and turned in one step: [batch, length, heads * size] -> [batch, heads, size, length]. */
 struct wml_value *wml_nn_split_turned(struct wml_nn *b, struct wml_value *x, int64_t heads);
 
-/* mask [batch, length] of 1 and 0 -> [batch, 1, 1, length], 0 where it is 1, WML_NN_MASKED where it is 0. */
+/* mask [batch, length] of 1 and 0 as float32 [batch, 1, 1, length]: once, however many masks are made of it. */
+struct wml_value *wml_nn_key_mask(struct wml_nn *b, struct wml_value *mask);
+/* The same, 0 where it is 1, WML_NN_MASKED where it is 0. */
 struct wml_value *wml_nn_padding_mask(struct wml_nn *b, struct wml_value *mask);
 /* [1, 1, n, n] for ids [batch, n]: 0 up to the diagonal, WML_NN_MASKED above. With a mask [batch, n]: both in one, [batch, 1, n, n]. */
 struct wml_value *wml_nn_causal_mask(struct wml_nn *b, struct wml_value *ids, struct wml_value *mask);

@@ -257,9 +257,16 @@ struct wml_value *wml_nn_slice_to(struct wml_nn *b, struct wml_value *x, int axi
 
 void wml_nn_split_sizes(struct wml_nn *b, struct wml_value *x, int axis, size_t n, const int64_t *size, struct wml_value **out)
 {
+    int64_t sum = 0;
+    for (size_t i = 0; i < n; i++) out[i] = NULL;
     if (b->failed || !x) return;
     struct wml_nn_shape s = wml_nn_shape(x);
     const size_t at = place(&s, axis);
+    for (size_t i = 0; i < n; i++) sum += size[i];
+    if (s.at[at].size != sum) {
+        wml_nn_fail(b, WML_E_FORMAT, "an axis of %" PRId64 " cannot be split into parts of %" PRId64 " together", s.at[at].size, sum);
+        return;
+    }
     struct wml_node *node = wml_nn_node(b, "", "Split", 2, (struct wml_value *[]){x, wml_nn_ints(b, n, size)});
     wml_attr_set_int(node, "axis", (int64_t)at);
     for (size_t i = 0; i < n; i++) {

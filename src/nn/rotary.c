@@ -98,14 +98,12 @@ struct wml_nn_turn wml_nn_turn(struct wml_nn *b, const struct wml_nn_rope *r, st
 struct wml_value *wml_nn_rotate(struct wml_nn *b, struct wml_value *x, const struct wml_nn_turn *t)
 {
     if (b->failed || !x || !t->cos) return NULL;
-    struct wml_value *half[2], *rest = NULL;
+    struct wml_value *half[2], *part[2] = {x, NULL};
     const int64_t size = wml_nn_size(b, x, -1, "the size of a head");
-    if (size > t->size) {
-        rest = wml_nn_slice(b, x, -1, t->size, INT64_MAX);
-        x = wml_nn_slice(b, x, -1, 0, t->size);
-    }
+    if (size > t->size) wml_nn_split_sizes(b, x, -1, 2, (const int64_t[]){t->size, size - t->size}, part);
+    x = part[0];
     wml_nn_split(b, x, -1, 2, half);
     struct wml_value *swapped = wml_nn_concat(b, -1, WML_VALUES(half[1], half[0]));
     x = wml_nn_add(b, wml_nn_mul(b, x, t->cos), wml_nn_mul(b, swapped, t->sin));
-    return rest ? wml_nn_concat(b, -1, WML_VALUES(x, rest)) : x;
+    return part[1] ? wml_nn_concat(b, -1, WML_VALUES(x, part[1])) : x;
 }
