@@ -2,8 +2,6 @@
  * is told between. */
 #include "genai/internal.h"
 
-enum { TOKENS_MAX = 1 << 24 };
-
 struct run {
     struct wml_genai_model *m;
     struct wml_genai *g;
@@ -89,15 +87,23 @@ static bool create(struct run *u, struct wml_err *err)
     return ok || wml_wrap(err, "make a generator");
 }
 
-/* The newest token as text. Where the library cannot tell it, text comes at the end. */
-static bool tell(struct run *u, double ms)
+/* The newest token into the sample: the library's sequence leaves an end token out. */
+static bool note(struct run *u, struct wml_err *err)
 {
     const int32_t *token = NULL;
     size_t n = 0;
+    if (!wml_genai_ok(u->g, u->g->Generator_GetNextTokens(u->generator, &token, &n), WML_E_RUN, err)) return false;
+    if (!n) return wml_fail(err, WML_E_RUN, "the library tells no token");
+    WML_PUSH(&u->s->token, token[0]);
+    return true;
+}
+
+/* The newest token as text. Where the library cannot tell it, text comes at the end. */
+static bool tell(struct run *u, double ms)
+{
     const char *text = NULL;
     if (!u->r->on_token) return true;
-    if (u->stream && wml_genai_ok(u->g, u->g->Generator_GetNextTokens(u->generator, &token, &n), WML_E_RUN, NULL) && n &&
-        !wml_genai_ok(u->g, u->g->TokenizerStreamDecode(u->stream, token[0], &text), WML_E_RUN, NULL))
+    if (u->stream && !wml_genai_ok(u->g, u->g->TokenizerStreamDecode(u->stream, u->s->token.at[u->s->token.len - 1], &text), WML_E_RUN, NULL))
         text = NULL;
     return u->r->on_token(u->r->arg, wml_str(text ? text : ""), ms);
 }
@@ -118,6 +124,7 @@ static bool loop(struct run *u, struct wml_err *err)
         double ms = ms_between(start, wml_now_ns());
         if (n++) WML_PUSH(&u->s->decode_ms, ms);
         else u->s->first_token_ms = ms;
+        if (!note(u, err)) return wml_wrap(err, "generate token %zu", n);
         if (!tell(u, ms)) break;
     }
     if (!n) return wml_fail(err, WML_E_RUN, "the model gave no token");
@@ -128,12 +135,8 @@ static bool fetch(struct run *u, struct wml_err *err)
 {
     const char *text = NULL;
     uint64_t start = wml_now_ns();
-    size_t count = u->g->Generator_GetSequenceCount(u->generator, 0), made = u->s->decode_ms.len + 1;
-    const int32_t *data = u->g->Generator_GetSequenceData(u->generator, 0);
-    if (count < made + u->s->prompt_tokens || count > TOKENS_MAX)
-        return wml_fail(err, WML_E_RUN, "the library tells %zu tokens after a prompt of %zu and %zu more", count, u->s->prompt_tokens, made);
-    /* A pipeline with a window fills the prompt up to whole windows: the answer is what is last. */
-    for (size_t i = count - made; i < count; i++) WML_PUSH(&u->s->token, data[i]);
+    const int32_t *data = u->g->Generator_GetSequenceCount(u->generator, 0) ? u->g->Generator_GetSequenceData(u->generator, 0) : NULL;
+    if (!data) return wml_fail(err, WML_E_RUN, "the library tells no sequence");
     uint64_t middle = wml_now_ns();
     bool ok = wml_genai_ok(u->g, u->g->TokenizerDecode(u->m->tokenizer, u->s->token.at, u->s->token.len, &text), WML_E_RUN, err);
     uint64_t end = wml_now_ns();
@@ -151,7 +154,7 @@ bool wml_genai_generate(struct wml_genai_model *m, const struct wml_genai_reques
     struct wml_genai *g = m->g;
     struct run u = {.m = m, .g = g, .r = r, .s = out};
     *out = (struct wml_genai_sample){0};
-    if (r->on_token && g->CreateTokenizerStream && g->DestroyTokenizerStream && g->TokenizerStreamDecode && g->Generator_GetNextTokens)
+    if (r->on_token && g->CreateTokenizerStream && g->DestroyTokenizerStream && g->TokenizerStreamDecode)
         wml_genai_ok(g, g->CreateTokenizerStream(m->tokenizer, &u.stream), WML_E_RUN, NULL);
     bool ok = encode(&u, err) && create(&u, err) && loop(&u, err) && fetch(&u, err);
     if (u.stream) g->DestroyTokenizerStream(u.stream);

@@ -1,4 +1,5 @@
 """generate: one answer as it comes, as JSON, from a pipe; a chat on a terminal; what ends it."""
+import json
 import os
 import pty
 import select
@@ -30,6 +31,24 @@ def test_streams(winml, bundle):
     assert all(t < 128 for t in want), "the model was made so"
     r = winml("generate", "-m", bundle, "--prompt", PROMPT, "--no-apply-template", "--max-new-tokens", 4)
     assert r.code == 0 and r.out == bytes(want).decode() + "\n"
+
+
+@pytest.mark.parametrize("kind", [bundles.flat, bundles.pipeline], ids=["flat", "pipeline"])
+@pytest.mark.parametrize("more", [[], [bundles.EOS]], ids=["one", "list"])
+def test_end_token(winml, tmp_path, kind, more):
+    """An answer ends with a token that the config calls an end, and that token counts."""
+    b = kind(tmp_path / "b")
+    want = bundles.greedy(PROMPT, N)
+    n = next(i for i in range(2, N) if want[i] not in want[:i]) + 1
+    with open(f"{b}/genai_config.json") as f:
+        config = json.load(f)
+    config["model"]["eos_token_id"] = [*more, want[n - 1]] if more else want[n - 1]
+    with open(f"{b}/genai_config.json", "w") as f:
+        json.dump(config, f)
+    r = winml("generate", "-m", b, "--prompt", PROMPT, *PLAIN, "-f", "json")
+    assert r.code == 0 and r.json["tokens"] == want[:n] and r.json["request"]["generated_tokens"] == n, r.out
+    r = winml("perf", "-m", b, "--no-apply-template", "--prompt", PROMPT, "--max-new-tokens", N, "--iterations", 2, "--warmup", 0, "-f", "json")
+    assert r.code == 0 and [q["generated_tokens"] for q in r.json["requests"]] == [n, n]
 
 
 def test_from_a_pipe(tmp_path, bundle):
