@@ -15,7 +15,7 @@ static struct dinov2 params_of(struct wml_family_job *j)
 {
     struct dinov2 p = {.vit = wml_vit_params(j), .swiglu = wml_json_get_bool(j->cfg, "use_swiglu_ffn", false)};
     p.vit.eps = wml_cfg_num(j, j->cfg, "layer_norm_eps", 1e-6);
-    p.vit.inner = (int64_t)((double)p.vit.hidden * wml_cfg_num(j, j->cfg, "mlp_ratio", 4));
+    p.vit.inner = wml_cfg_whole((double)p.vit.hidden * wml_cfg_num(j, j->cfg, "mlp_ratio", 4));
     if (!wml_json_get(j->cfg, "patch_size")) p.vit.patch[0] = p.vit.patch[1] = 14;
     if (strcmp(j->type->model_type, "dinov2-with-registers") == 0) p.registers = wml_cfg_count(j, j->cfg, "num_register_tokens", 4);
     return p;

@@ -110,6 +110,12 @@ double wml_cfg_num(struct wml_family_job *j, const struct wml_json_val *cfg, con
     return wml_json_num(v, fallback);
 }
 
+int64_t wml_cfg_whole(double v)
+{
+    const double most = (double)((int64_t)1 << 40);
+    return v >= -most && v <= most ? (int64_t)v : (int64_t)1 << 40;
+}
+
 struct wml_str wml_cfg_str(struct wml_family_job *j, const struct wml_json_val *cfg, const char *key, const char *fallback)
 {
     const struct wml_json_val *v = member(cfg, key);

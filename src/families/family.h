@@ -88,13 +88,13 @@ int64_t wml_cfg_size(struct wml_family_job *j, const struct wml_json_val *cfg, c
 int64_t wml_cfg_count(struct wml_family_job *j, const struct wml_json_val *cfg, const char *key, int64_t fallback); /* 0 .. 1 << 24 */
 int64_t wml_cfg_int(struct wml_family_job *j, const struct wml_json_val *cfg, const char *key, int64_t fallback); /* any */
 double wml_cfg_num(struct wml_family_job *j, const struct wml_json_val *cfg, const char *key, double fallback);
+int64_t wml_cfg_whole(double v); /* of a product; where it is absurd, 1 << 40, a size that no weight has */
 struct wml_str wml_cfg_str(struct wml_family_job *j, const struct wml_json_val *cfg, const char *key, const char *fallback);
 /* A list of sizes; one number stands for a list of one. How many there were, at most max. The second: `fallback` where absent. */
 size_t wml_cfg_sizes(struct wml_family_job *j, const struct wml_json_val *cfg, const char *key, int64_t *out, size_t max);
 size_t wml_cfg_list(struct wml_family_job *j, const struct wml_json_val *cfg, const char *key, size_t n, const int64_t *fallback,
                     int64_t *out, size_t max);
-/* A number, or a list of two, as height and width. */
-void wml_cfg_pair(struct wml_family_job *j, const struct wml_json_val *cfg, const char *key, int64_t fallback, int64_t out[2]);
+void wml_cfg_pair(struct wml_family_job *j, const struct wml_json_val *cfg, const char *key, int64_t fallback, int64_t out[2]); /* or one for both */
 int64_t wml_cfg_labels(struct wml_family_job *j, const struct wml_json_val *cfg); /* id2label, num_labels, or 2 */
 
 /* --- inputs: what the user gave wins over what is given here. Sample values are in [low, high). */

@@ -5,7 +5,7 @@
 int64_t wml_mobilenet_width(double v, int64_t divisor, int64_t least)
 {
     v = nearbyint(v); /* halves to the even number, as Python does */
-    int64_t n = (int64_t)(v + (double)divisor / 2) / divisor * divisor;
+    int64_t n = wml_cfg_whole(v + (double)divisor / 2) / divisor * divisor;
     if (n < least) n = least;
     return (double)n < 0.9 * v ? n + divisor : n;
 }

@@ -12,7 +12,7 @@ static struct wml_value *body(struct wml_family_job *j, struct wml_value *x)
     int64_t depth = 32;
     struct wml_mobilenet_conv c = {.kernel = 3, .stride = 2, .tf_padding = wml_json_get_bool(j->cfg, "tf_padding", true),
                                    .eps = wml_cfg_num(j, j->cfg, "layer_norm_eps", 1e-3), .act = wml_cfg_str(j, j->cfg, "hidden_act", "relu6")};
-    c.out = (int64_t)((double)depth * times) > least ? (int64_t)((double)depth * times) : least;
+    c.out = wml_cfg_whole((double)depth * times) > least ? wml_cfg_whole((double)depth * times) : least;
     x = wml_mobilenet_conv(b, x, "conv_stem", &c);
     for (size_t i = 0; i < STEPS; i++) {
         char name[32];
@@ -22,7 +22,7 @@ static struct wml_value *body(struct wml_family_job *j, struct wml_value *x)
         snprintf(name, sizeof name, "layer.%zu", 2 * i);
         x = wml_mobilenet_conv(b, x, name, &c);
         if (c.stride == 2 || i == 0) depth *= 2;
-        c.out = (int64_t)((double)depth * times) > least ? (int64_t)((double)depth * times) : least;
+        c.out = wml_cfg_whole((double)depth * times) > least ? wml_cfg_whole((double)depth * times) : least;
         c.kernel = c.stride = 1;
         c.depthwise = false;
         snprintf(name, sizeof name, "layer.%zu", 2 * i + 1);

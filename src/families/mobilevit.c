@@ -85,7 +85,7 @@ static struct wml_value *transformer(struct wml_nn *b, const struct params *p, s
         x = wml_nn_add(b, wml_vit_attention(b, &v, wml_nn_layer_norm(b, x, "layernorm_before", p->eps)), x);
         struct wml_value *y = wml_nn_layer_norm(b, x, "layernorm_after", p->eps);
         wml_nn_enter(b, "*Intermediate", "intermediate");
-        y = wml_nn_act(b, wml_nn_linear(b, y, "dense", (int64_t)((double)width * p->ratio)), p->act, "hidden_act");
+        y = wml_nn_act(b, wml_nn_linear(b, y, "dense", wml_cfg_whole((double)width * p->ratio)), p->act, "hidden_act");
         wml_nn_leave(b);
         wml_nn_enter(b, "*Output", "output");
         x = wml_nn_add(b, wml_nn_linear(b, y, "dense", width), x);

@@ -63,7 +63,7 @@ void wml_rope_of(struct wml_family_job *j, const struct wml_json_val *cfg, int64
 {
     const struct wml_json_val *s = wml_json_get(cfg, "rope_scaling");
     const struct wml_str type = wml_json_get(s, "rope_type") ? wml_json_get_str(s, "rope_type") : wml_json_get_str(s, "type");
-    const int64_t size = (int64_t)((double)head * wml_cfg_num(j, cfg, "partial_rotary_factor", 1));
+    const int64_t size = wml_cfg_whole((double)head * wml_cfg_num(j, cfg, "partial_rotary_factor", 1));
     if (size < 2 || size > WML_ROPE_MAX || theta <= 0) {
         wml_nn_fail(j->nn, WML_E_FORMAT, "config.json: rotary positions of %lld elements, rope_theta %g", (long long)size, theta);
         return;

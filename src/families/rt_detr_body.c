@@ -61,7 +61,7 @@ struct wml_value *wml_rt_detr_csp(struct wml_nn *b, const struct wml_rt_detr *p,
                                   int64_t blocks)
 {
     const struct wml_nn_window point = {.kernel = 1};
-    const int64_t inner = (int64_t)((double)out * expansion);
+    const int64_t inner = wml_cfg_whole((double)out * expansion);
     wml_nn_enter(b, "*CSPRepLayer", "%s", name);
     struct wml_value *y = wml_rt_detr_conv(b, p, x, "conv1", inner, &point, p->act);
     for (size_t i = 0; i < (size_t)blocks && wml_nn_ok(b); i++) y = rep_vgg(b, p, y, i, inner);

@@ -160,7 +160,7 @@ static struct wml_value *block(struct wml_nn *b, const struct block *k, size_t i
     grid[1] /= k->pool;
     y = wml_nn_layer_norm(b, x, "layer_norm2", k->p->eps);
     wml_nn_enter(b, "*FeedForward", "mlp");
-    y = wml_nn_act(b, wml_nn_linear(b, y, "proj_in", (int64_t)((double)k->width * k->p->ratio)), k->p->act, "hidden_act");
+    y = wml_nn_act(b, wml_nn_linear(b, y, "proj_in", wml_cfg_whole((double)k->width * k->p->ratio)), k->p->act, "hidden_act");
     y = wml_nn_linear(b, y, "proj_out", k->width);
     wml_nn_leave(b);
     wml_nn_leave(b);

@@ -15,7 +15,7 @@ struct wml_sam_vision wml_sam_vision_params(struct wml_family_job *j)
         .image = wml_cfg_size(j, c, "image_size", 1024), .window = wml_cfg_size(j, c, "window_size", 14),
         .eps = wml_cfg_num(j, c, "layer_norm_eps", 1e-6), .relative = wml_json_get_bool(c, "use_rel_pos", true),
         .act = wml_cfg_str(j, c, "hidden_act", "gelu")};
-    p.inner = wml_cfg_size(j, c, "mlp_dim", (int64_t)((double)p.hidden * wml_cfg_num(j, c, "mlp_ratio", 4)));
+    p.inner = wml_cfg_size(j, c, "mlp_dim", wml_cfg_whole((double)p.hidden * wml_cfg_num(j, c, "mlp_ratio", 4)));
     return p;
 }
 

@@ -14,20 +14,21 @@ static struct wml_value *text(struct wml_nn *b, const struct wml_clip *p, struct
     return x;
 }
 
-/* The query is a weight: what its projection gives is known. */
+/* The query is a weight: what its projection gives is known, [1, heads, 1, size], scaled. */
 static struct wml_value *projected_query(struct wml_nn *b, const struct wml_weight *probe, const struct wml_weight *weight,
-                                         const struct wml_weight *bias, int64_t n)
+                                         const struct wml_weight *bias, int64_t n, int64_t heads)
 {
+    const float *scale = wml_nn_query_scales(b, n, heads, n);
     const float *q = wml_nn_read(b, probe), *w = wml_nn_read(b, wml_nn_part(b, weight, 0, n)), *a = wml_nn_read(b, bias);
-    if (b->failed || !q || !w || !a) return NULL;
+    if (b->failed || !q || !w || !a || !scale) return NULL;
     float *out = wml_nn_room(b, "pooling query", sizeof *out, WML_DIMS(n));
     if (!out) return NULL;
     for (int64_t i = 0; i < n; i++) {
         double sum = a[i];
         for (int64_t k = 0; k < n; k++) sum += (double)q[k] * w[i * n + k];
-        out[i] = (float)sum;
+        out[i] = (float)(sum * scale[i]);
     }
-    return wml_nn_const(b, "query", WML_F32, WML_DIMS(1, 1, n), out);
+    return wml_nn_const(b, "query", WML_F32, WML_DIMS(1, heads, 1, n / heads), out);
 }
 
 static struct wml_value *pooled(struct wml_nn *b, const struct wml_clip *p, struct wml_value *x)
@@ -37,10 +38,11 @@ static struct wml_value *pooled(struct wml_nn *b, const struct wml_clip *p, stru
     const struct wml_weight *probe = wml_nn_need(b, "probe", WML_DIMS(1, 1, n));
     wml_nn_enter_layer(b, "MultiheadAttention", "attention");
     const struct wml_weight *w = wml_nn_need(b, "in_proj_weight", WML_DIMS(3 * n, n)), *bias = wml_nn_need(b, "in_proj_bias", WML_DIMS(3 * n));
-    const struct wml_nn_attention a = {
-        .q = projected_query(b, probe, w, bias, n), .k = wml_nn_linear_with(b, x, wml_nn_part(b, w, n, 2 * n), wml_nn_part(b, bias, n, 2 * n)),
-        .v = wml_nn_linear_with(b, x, wml_nn_part(b, w, 2 * n, 3 * n), wml_nn_part(b, bias, 2 * n, 3 * n)), .heads = p->heads};
-    x = wml_nn_linear(b, wml_nn_attention(b, &a), "out_proj", n);
+    struct wml_value *k = wml_nn_linear_with(b, x, wml_nn_part(b, w, n, 2 * n), NULL); /* whose bias softmax would take away */
+    struct wml_value *v = wml_nn_linear_with(b, x, wml_nn_part(b, w, 2 * n, 3 * n), wml_nn_part(b, bias, 2 * n, 3 * n));
+    const struct wml_nn_attention a = {.q = projected_query(b, probe, w, bias, n, p->heads), .k = wml_nn_split_turned(b, k, p->heads),
+                                       .v = wml_nn_split_heads(b, v, p->heads), .heads = p->heads, .scale = 1, .turned = true};
+    x = wml_nn_linear(b, wml_nn_join_heads(b, wml_nn_attention_heads(b, &a)), "out_proj", n);
     wml_nn_leave(b);
     struct wml_value *y = wml_nn_layer_norm(b, x, "layernorm", p->eps);
     y = wml_clip_mlp(b, y, p->inner, n, p->act);

@@ -108,7 +108,7 @@ struct wml_value *wml_swin_bias(struct wml_nn *b, const struct wml_swin_block *k
 struct wml_value *wml_swin_feed_forward(struct wml_nn *b, const struct wml_swin_block *k, struct wml_value *x)
 {
     wml_nn_enter(b, "*Intermediate", "intermediate");
-    x = wml_nn_act(b, wml_nn_linear(b, x, "dense", (int64_t)(k->p->ratio * (double)k->width)), k->p->act, "hidden_act");
+    x = wml_nn_act(b, wml_nn_linear(b, x, "dense", wml_cfg_whole(k->p->ratio * (double)k->width)), k->p->act, "hidden_act");
     wml_nn_leave(b);
     wml_nn_enter(b, "*Output", "output");
     x = wml_nn_linear(b, x, "dense", k->width);

@@ -13,7 +13,7 @@ static struct params params_of(struct wml_family_job *j)
 {
     struct params p = {.vit = wml_vit_params(j), .experts = wml_cfg_size(j, j->cfg, "num_experts", 1),
                        .part = wml_cfg_size(j, j->cfg, "part_features", 256)};
-    p.vit.inner = (int64_t)((double)p.vit.hidden * wml_cfg_num(j, j->cfg, "mlp_ratio", 4));
+    p.vit.inner = wml_cfg_whole((double)p.vit.hidden * wml_cfg_num(j, j->cfg, "mlp_ratio", 4));
     if (!wml_json_get(j->cfg, "image_size")) p.vit.image[0] = 256, p.vit.image[1] = 192;
     return p;
 }
