@@ -176,6 +176,7 @@ def test_absurd_configs_are_told(winml, tmp_path, change, says):
 
 @pytest.mark.parametrize("name, change, sizes, says", [
     ("albert-fill-mask", {"num_hidden_layers": 1 << 24}, {}, "too many operators"),  # layers that share their weights
+    ("mobilevit", {"expand_ratio": 1e30}, {}, "but the config makes it"), ("swin", {"mlp_ratio": -1e30}, {}, "but the config makes it"),
     ("bert-fill-mask", {}, {"sequence_length": 1 << 24}, "positions"), ("t5", {"relative_attention_num_buckets": 1 << 24}, {}, "relative"),
     ("qwen3", {}, {"max_cache_len": 1 << 23, "seq_len": 1 << 20}, "more than is computed"), ("swin", {"window_size": 1 << 20}, {}, "")])
 def test_a_small_checkpoint_does_not_ask_for_much(winml, tmp_path, name, change, sizes, says):
