@@ -112,10 +112,12 @@ static bool run(const struct wml_call *call, struct wml_err *err)
     if (a->prompt_file.v && !wml_cmd_text_file(a->prompt_file.v, call->arena, &in.prompt, err)) return false;
     bool given = a->prompt.v || a->prompt_file.v, talks = !given && !call->json && wml_term_is(0);
     if (!given && !talks && !read_stdin(call, &in.prompt, err)) return false;
-    if (!call->json) in.on_text = show;
+    if (!call->json) {
+        in.on_text = show;
+        in.answered = answered;
+    }
     if (talks) {
         in.ask = ask;
-        in.answered = answered;
         if (!a->common.quiet.v) wml_term_write(2, WML_STR("/exit ends the chat\n"));
     }
     bool ok = wml_flow_generate(&in, call->cx, call->report, err);

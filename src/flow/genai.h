@@ -31,7 +31,7 @@ struct wml_genai_args {
     void (*on_text)(void *arg, struct wml_str text); /* what is generated, as it comes; NULL: nobody listens */
     /* A chat: the next question. false: there is none. NULL: `prompt` is the only one. */
     bool (*ask)(void *arg, struct wml_buf *question);
-    /* A chat: the answer is complete, or, with trouble, there is none. */
+    /* The answer is complete, or, with trouble (a chat alone), there is none. */
     void (*answered)(void *arg, const char *trouble);
     void *arg;
 };

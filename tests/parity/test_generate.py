@@ -51,6 +51,21 @@ def test_end_token(winml, tmp_path, kind, more):
     assert r.code == 0 and [q["generated_tokens"] for q in r.json["requests"]] == [n, n]
 
 
+def test_full_context(winml, bundle):
+    """An answer that stops for want of room says so, below the text; one with all its tokens says nothing."""
+    asked = ["--prompt", PROMPT, "--no-apply-template"]
+    room = bundles.CONTEXT - len(PROMPT)
+    r = winml("generate", "-m", bundle, *asked, "--max-new-tokens", 1000, "-f", "json")
+    assert r.code == 0 and len(r.json["tokens"]) == room and f"{bundles.CONTEXT} tokens, is full" in r.json["warnings"][0]
+    assert "is full" not in winml("generate", "-m", bundle, *asked, "--max-new-tokens", room).err
+    with open(f"{bundle}/genai_config.json") as f:
+        config = f.read()
+    with open(f"{bundle}/genai_config.json", "w") as f:
+        f.write(config.replace(f'"vocab_size": {bundles.VOCAB}', '"vocab_size": 20'))
+    r = winml("generate", "-m", bundle, *asked)
+    assert r.code == 4 and "genai_config.json" in r.err
+
+
 def test_from_a_pipe(tmp_path, bundle):
     run = [WINML, "generate", "-m", bundle, "--no-apply-template", "--max-new-tokens", "4"]
     env = {**os.environ, "WINML_CACHE_DIR": str(tmp_path / "cache")}

@@ -1,6 +1,8 @@
 /* The child that generates: its request, what it tells while it runs, how it ended. */
 #include "flow/genai/internal.h"
 
+#include <inttypes.h>
+
 #include "os/file.h"
 #include "os/path.h"
 #include "os/sys.h"
@@ -120,6 +122,22 @@ static void ask(struct wml_genai_run *r)
     wml_buf_release(&text);
 }
 
+static bool is_end(const struct wml_json_val *end, int32_t token)
+{
+    bool is = !wml_json_is_array(end) && wml_json_int(end, -1) == token;
+    for (size_t i = 0; wml_json_is_array(end) && i < wml_json_len(end); i++) is = is || wml_json_int(wml_json_at(end, i), -1) == token;
+    return is;
+}
+
+/* Fewer tokens than were asked for, and no end: the user would not know why. */
+static void check_end(struct wml_genai_run *r, const struct wml_genai_sample *s)
+{
+    const struct wml_json_val *model = wml_json_get(wml_json_root(r->bundle.doc), "model");
+    const size_t n = s->token.len;
+    if (!n || n >= r->args->max_new_tokens || is_end(wml_json_get(model, "eos_token_id"), s->token.at[n - 1])) return;
+    wml_genai_warn(r, "the answer stops at %zu tokens: the context of the model, %" PRId64 " tokens, is full", n, r->bundle.context_length);
+}
+
 static bool more(void *arg, struct wml_buf *out)
 {
     struct wml_genai_run *r = arg;
@@ -149,7 +167,9 @@ static void take_request(struct wml_genai_run *r, const struct wml_json_val *v)
     while (wml_json_next(wml_json_get(v, "tokens"), &it, &key, &e)) WML_PUSH(&s->token, (int32_t)wml_json_int(e, 0));
     wml_buf_str(&s->text, wml_json_get_str(v, "text"));
     WML_PUSH(&r->request, t);
-    tell_rest(r, wml_buf_view(&r->request.at[r->request.len - 1].sample.text));
+    s = &r->request.at[r->request.len - 1].sample;
+    tell_rest(r, wml_buf_view(&s->text));
+    check_end(r, s);
 }
 
 static void hear(void *arg, const struct wml_json_val *event)
@@ -219,6 +239,8 @@ bool wml_genai_generate_in_child(struct wml_genai_run *r, struct wml_err *err)
         wml_hint(err, "--device cpu runs all stages on the CPU: when that works, it is the EP or its options");
     else if (!ok && !r->interrupted && !err->hint[0] && err->code == WML_E_LOAD)
         wml_hint(err, "a file of the bundle may be damaged or of another build: winml inspect -m %s shows them", r->args->bundle);
+    if (!ok && !r->interrupted && !err->hint[0] && err->code == WML_E_RUN && !r->target.len)
+        wml_hint(err, "sizes or names in " WML_BUNDLE_CONFIG " may not be those of the models: build the bundle again");
     if (ok && r->reply.salvaged) wml_genai_warn(r, "the generation process %s; all results were there before", r->reply.ended);
     wml_buf_release(&request);
     return ok;
